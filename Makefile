@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# `make help` lists the targets. Everything that is built goes to $(B).
+
+VERSION := 0.1.0
+B       := build
+PREFIX  := /usr
+DESTDIR :=
+
+CC         := gcc
+CLANG      := clang
+LLVM_STRIP := llvm-strip
+PKG_CONFIG := pkg-config
+SCDOC      := scdoc
+# bpftool and the network tools live in directories that an ordinary user's PATH lacks.
+export PATH := $(PATH):/usr/sbin:/sbin
+BPFTOOL    := bpftool
+
+LIBS     := libbpf yaml-0.1 jansson libmnl
+WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes $(if $(WERROR),-Werror)
+CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser $(shell $(PKG_CONFIG) --cflags $(LIBS))
+CFLAGS   ?= -O2 -g
+CFLAGS   += -std=gnu11 $(WARNINGS)
+LDLIBS   += $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+# clang's BPF target does not look where Debian keeps asm/types.h.
+BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -Iinclude -Ibpf -I/usr/include/$(shell $(CC) -print-multiarch) \
+            -Wall -Wextra -Wshadow -Wno-unused-parameter $(if $(WERROR),-Werror)
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n'
+endif
+
+SKEL  := $(patsubst bpf/%.bpf.c,$(B)/%.skel.h,$(wildcard bpf/*.bpf.c))
+OBJ   := $(patsubst %.c,%.o,$(wildcard user/*.c))
+LIB   := $(filter-out user/main.o,$(OBJ))
+UNIT  := $(patsubst %.c,%,$(wildcard tests/unit/test_*.c))
+SHARE := $(patsubst %.c,%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
+MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
+
+.PHONY: all check test test-full lint bench install clean help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manual: build/ringlb, build/man/
+
+check: $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan; no privileges, under 10 s
+	$(Q)tests/run unit lint
+
+test: all $(UNIT:%=$(B)/asan/%) ## check, and packets through the kernel's test runs and through network namespaces; root
+	$(Q)tests/run unit lint xdp net
+
+test-full: all $(UNIT:%=$(B)/asan/%) ## test, and what takes long; root
+	$(Q)tests/run --full unit lint xdp net
+
+lint: ## style, static checks, layers and licences; builds with -Werror
+	$(Q)scripts/lint.sh
+
+bench: all ## what a packet costs; root
+	$(Q)scripts/bench.sh
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo 'Variables: V=1 shows the commands, WERROR=1 refuses warnings, B=DIR builds elsewhere,'
+	@echo '           PREFIX=/usr and DESTDIR= say where install puts things.'
+
+install: all ## into $(DESTDIR)$(PREFIX)
+	install -D -m 755 $(B)/ringlb '$(DESTDIR)$(PREFIX)/sbin/ringlb'
+	install -D -m 644 LICENSE '$(DESTDIR)$(PREFIX)/share/doc/ringlb/LICENSE'
+	$(foreach page,$(MAN),install -D -m 644 $(page) \
+		'$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))' &&) :
+
+clean: ## removes build/
+	rm -rf $(B)
+
+# BPF: object, then a skeleton that carries it
+$(B)/%.bpf.o: %.bpf.c
+	$(say) BPF $@
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPFFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
+	$(Q)$(LLVM_STRIP) -g $@
+
+$(B)/%.skel.h: $(B)/bpf/%.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# User space, once as it is and once under the sanitizers
+$(B)/%.o: %.c | $(SKEL)
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/asan/%.o: %.c | $(SKEL)
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -O1 $(SANITIZE) -MMD -MP -c $< -o $@
+
+$(B)/libringlb.a: $(LIB:%=$(B)/%)
+$(B)/asan/libringlb.a: $(LIB:%=$(B)/asan/%)
+$(B)/libringlb.a $(B)/asan/libringlb.a:
+	$(say) AR $@
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/ringlb: $(B)/user/main.o $(B)/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+
+$(B)/asan/tests/unit/%: $(B)/asan/tests/unit/%.o $(SHARE:%=$(B)/asan/%) $(B)/asan/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $^ $(LDLIBS) -lcmocka -o $@
+
+$(B)/man/%: man/%.scd
+	$(say) MAN $@
+	@mkdir -p $(@D)
+	$(Q)$(SCDOC) < $< > $@
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
