@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The contract between the BPF programs and user space: every struct, limit, map name and verdict that both sides see.
+ * Compiles as BPF and as user code. Numbers are in host byte order unless typed __be16/__be32; offsets into `tables`
+ * are in bytes from its start; an address is 16 bytes, IPv4 mapped (::ffff:a.b.c.d).
+ *
+ * The map `tables` is one value, memory-mapped by user space. Its first page is struct ringlb_tables; behind it lie
+ * regions that user space allocates: for each table of a pool its index, points, cold part and owners, for each side
+ * the service table and the manifest. What the current side refers to is immutable, but for the cold parts' stamps.
+ */
+#ifndef RINGLB_ABI_H
+#define RINGLB_ABI_H
+
+#include <linux/types.h>
+
+#define RINGLB_ABI_VERSION 1
+
+#define RINGLB_MAX_BACKENDS 65535u /* indices are 16 bits; 65535 is "none" */
+#define RINGLB_MAX_SERVICES 65535u
+#define RINGLB_MAX_POINTS (1u << 20) /* ring points in one pool, as configured */
+#define RINGLB_MAX_OUTPUTS 64u
+#define RINGLB_MAX_TABLES_BYTES (1u << 28) /* the verifier takes offsets below 2^29 */
+#define RINGLB_REGION_ALIGN 64u
+#define RINGLB_TABLES_SLACK 64u /* unused bytes at the end of `tables`, so that a cache line may be read past an offset */
+#define RINGLB_NO_BACKEND 0xffffu
+#define RINGLB_NO_OUTPUT 0xffffu
+
+/*
+ * Every way a packet can leave, once: X(ENUM, "name", "what it means", "what to do about it"). A packet is counted
+ * under exactly one. Names are part of the interface.
+ */
+#define RINGLB_VERDICTS(X)                                                                                             \
+	X(FORWARDED, "forwarded", "sent to a backend", "")                                                             \
+	X(PASSED_NO_SERVICE, "passed_no_service", "for no service: left to the host, untouched", "")                   \
+	X(PASSED_NOT_IP, "passed_not_ip", "neither IPv4 nor IPv6 (ARP and the like): left to the host", "")            \
+	X(PASSED_PROTOCOL, "passed_protocol",                                                                          \
+	  "for a service address, but of a protocol or port that no service serves: left to the host", "")            \
+	X(DROPPED_MALFORMED, "dropped_malformed", "for a service address, but truncated or self-contradictory",        \
+	  "look at the sender or at a faulty link; trace shows samples")                                               \
+	X(DROPPED_FRAGMENT, "dropped_fragment", "an IP fragment for a service",                                        \
+	  "make the sender's path MTU discovery work, or its packets smaller")                                         \
+	X(DROPPED_NO_BACKEND, "dropped_no_backend", "the service's pool has no backend to give flows to",              \
+	  "add a backend, or bring one back up")                                                                       \
+	X(DROPPED_NO_NEIGHBOUR, "dropped_no_neighbour", "the next hop of the backend has no link-layer address yet",   \
+	  "check the route to the backend, and that its next hop answers ARP or neighbour discovery")                  \
+	X(DROPPED_NO_HEADROOM, "dropped_no_headroom", "the driver left no room in front of the packet for outer headers", \
+	  "use forward: l2, or xdp: generic on this interface")                                                        \
+	X(DROPPED_INTERNAL, "dropped_internal", "tables that contradict themselves; never seen in a sound instance",   \
+	  "report this as a bug, with the output of show and stats")
+
+enum ringlb_verdict {
+#define X(id, name, meaning, remedy) RINGLB_VERDICT_##id,
+	RINGLB_VERDICTS(X)
+#undef X
+		RINGLB_VERDICT_COUNT
+};
+
+enum ringlb_forward { RINGLB_FORWARD_L2, RINGLB_FORWARD_IPIP, RINGLB_FORWARD_GUE };
+enum ringlb_affinity { RINGLB_AFFINITY_FLOW, RINGLB_AFFINITY_SOURCE, RINGLB_AFFINITY_QUIC };
+enum ringlb_track { RINGLB_TRACK_NONE, RINGLB_TRACK_MOVED, RINGLB_TRACK_ALWAYS };
+
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic error "-Wpadded"
+#endif
+
+/* struct ringlb_root.flags: the look-ups that this configuration needs besides the exact one */
+#define RINGLB_ROOT_ANY_PORT 1u /* some service is for any port */
+
+/*
+ * What one side publishes. The service table is a hash of buckets of four: bucket b = ringlb_service_hash(...) >>
+ * (32 - services_bits); tags at services_tags, four __u32 a bucket (0: empty), and struct ringlb_service at
+ * services_off, in the same order. User space chooses services_bits so that no bucket overflows.
+ */
+struct ringlb_root {
+	__u64 hash_key[2]; /* SipHash key, little-endian words of the 16 bytes as written */
+	__u32 services_tags;
+	__u32 services_off;
+	__u32 services_bits;
+	__u32 flags;
+	__u32 manifest_off;
+	__u32 manifest_len;
+	__u32 generation;
+	__u32 reserved[3];
+};
+_Static_assert(sizeof(struct ringlb_root) == 56, "ringlb_root");
+
+/* An interface that packets leave through; the slot is its key in the map `outputs` too. ifindex 0: free. */
+struct ringlb_output {
+	__u32 ifindex;
+	__u16 mtu;
+	__u8 mac[6];
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct ringlb_output) == 16, "ringlb_output");
+
+/*
+ * The start of the map `tables`. `state` is revision << 1 | side: one word, read once for each packet, that publishes
+ * everything at once.
+ */
+struct ringlb_tables {
+	__u64 state;
+	__u32 abi;
+	__u32 hz; /* jiffies in a second, for the stamps */
+	struct ringlb_root roots[2];
+	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
+};
+#define RINGLB_TABLES_HEADER 4096u /* the first region starts here */
+_Static_assert(sizeof(struct ringlb_tables) <= RINGLB_TABLES_HEADER, "ringlb_tables");
+
+/*
+ * A service, and what a packet needs of its pool: one cache line. protocol 0 with port 0 marks the entry that says only
+ * "this is a service address", for packets without a port.
+ *
+ * The pool's table: bucket = position >> (32 - bits). index[bucket] and index[bucket + 1] bound its points. A point is
+ * low bits of the position << bits | moved << (bits - 1) | owner; the first point >= low bits of the key << bits has
+ * the owner. A bucket's last point is a sentinel, low bits all ones, that stands for the next bucket's first point.
+ * Of points at equal positions only the first is kept. owners[owner] is the backend's index.
+ */
+struct ringlb_service {
+	__u8 address[16];
+	__be16 port; /* 0: any */
+	__u8 protocol;
+	__u8 forward;  /* enum ringlb_forward */
+	__u8 affinity; /* enum ringlb_affinity */
+	__u8 track;    /* enum ringlb_track */
+	__u8 bits;     /* K, 1 to 22; 0: the pool has no backend */
+	__u8 source_prefix; /* AFFINITY_SOURCE: leading bits of the client's address that count, of 32 or 128 */
+	__u16 index;   /* in service_stats */
+	__u16 reserved;
+	__u32 index_off;
+	__u32 points_off;
+	__u32 cold_off; /* struct ringlb_cold, one for each point, sentinels too */
+	__u32 owners_off;
+	__u32 points;       /* entries in points and cold */
+	__u32 owners;       /* entries in owners */
+	__u32 settle_after; /* seconds that a flow of the flow table may be silent */
+	__u32 reserved2[2];
+};
+_Static_assert(sizeof(struct ringlb_service) == 64, "ringlb_service");
+
+/* The cold part of a point, read in moved arcs only. */
+struct ringlb_cold {
+	__u16 previous; /* as `owner`: local to the table */
+	__u16 reserved;
+	__u32 stamp; /* ringlb_now() of the last packet that went to `previous` */
+};
+_Static_assert(sizeof(struct ringlb_cold) == 8, "ringlb_cold");
+
+#define RINGLB_BACKEND_USED 1u
+#define RINGLB_BACKEND_IPV6 2u
+#define RINGLB_BACKEND_DOWN 4u /* maint, unhealthy or gone: what the flow table knows of it no longer counts */
+
+/* One element of the map `backends`: one cache line, everything that forwarding needs. */
+struct ringlb_backend {
+	__u64 next_hop;       /* destination MAC << 16 | output slot (MAC's first byte on top); 0: unresolved; atomic */
+	__u32 next_hop_stamp; /* jiffies (low 32 bits) of the last look-up */
+	__u16 incarnation;
+	__u8 flags;
+	__u8 reserved;
+	__u8 source[16];  /* of the outer header */
+	__u8 address[16]; /* destination of the outer header, or what the next hop is looked up for */
+	__u16 outer_sum;  /* IPv4: ones' complement sum, as loaded from memory, of the outer header with total length 0 and protocol 0 */
+	__u16 mtu;        /* of the way to the backend, outer header included; 0: not known */
+	__u32 reserved2[3];
+};
+_Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
+
+/*
+ * An entry of the flow table, one for a 5-tuple: what its established connection uses, and what a SYN seen since would
+ * use. Each word is read and written whole. A bucket is four entries, two cache lines; of them at most one may hold a
+ * mere opening.
+ */
+struct ringlb_flow {
+	__u64 fingerprint; /* keyed hash of the 5-tuple; 0: free */
+	__u64 established; /* stamp << 32 | incarnation << 16 | backend (RINGLB_NO_BACKEND: none yet) */
+	__u64 opening;     /* sequence number << 32 | incarnation << 16 | backend; 0 when there is none: see flows.bpf.h */
+	__u64 place;       /* position << 32 | service index << 16 | flags */
+};
+_Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
+#define RINGLB_FLOWS_PER_BUCKET 4u
+struct ringlb_flow_bucket {
+	struct ringlb_flow flow[RINGLB_FLOWS_PER_BUCKET];
+};
+
+/* Per-CPU counters: service_stats by service index, backend_stats by backend index. */
+struct ringlb_counter {
+	__u64 packets;
+	__u64 bytes; /* of frames as they came in, Ethernet header included */
+};
+
+/* The only value of the per-CPU map `verdicts`. */
+struct ringlb_verdict_counters {
+	__u64 packets[RINGLB_VERDICT_COUNT];
+};
+
+/*
+ * What the program `lookup` writes over the start of the packet it was run on; it changes nothing else, and returns
+ * XDP_PASS. The packet it is given must have room for it.
+ */
+struct ringlb_lookup {
+	__u32 verdict;  /* enum ringlb_verdict: what `prog` would count */
+	__u32 position; /* on the ring: the flow's hash */
+	__u16 service;  /* index, RINGLB_NO_BACKEND where there is none */
+	__u16 backend;  /* index of the backend that the packet goes to */
+	__u16 owner;    /* index of the arc's owner */
+	__u16 previous; /* index of the arc's previous owner; equal to owner in a settled arc */
+	__u8 moved;
+	__u8 tracked; /* the flow table decided */
+	__u16 reserved;
+	__u32 revision; /* low 32 bits */
+	__u64 jiffies;
+};
+_Static_assert(sizeof(struct ringlb_lookup) == 32, "ringlb_lookup");
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The configuration file: parsed, checked, and written back. Pure apart from reading the files it is given.
+ * Order is kept as in the file; nothing that follows from the configuration depends on it.
+ */
+#ifndef RINGLB_CONFIG_H
+#define RINGLB_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "address.h"
+#include "diag.h"
+#include "../include/ringlb_abi.h"
+
+enum config_xdp { CONFIG_XDP_AUTO, CONFIG_XDP_NATIVE, CONFIG_XDP_GENERIC };
+enum config_placement { CONFIG_RING, CONFIG_MAGLEV, CONFIG_RENDEZVOUS, CONFIG_NGINX, CONFIG_HAPROXY };
+enum config_state { CONFIG_UP, CONFIG_DRAIN, CONFIG_MAINT };
+enum config_fragments { CONFIG_FRAGMENTS_TRACK, CONFIG_FRAGMENTS_SOURCE, CONFIG_FRAGMENTS_DROP };
+
+#define CONFIG_DEFAULT_VNODES 400u
+#define CONFIG_DEFAULT_FLOWS_ESTABLISHED 131072u
+#define CONFIG_DEFAULT_FLOWS_OPENING 32768u
+#define CONFIG_DEFAULT_SETTLE_AFTER_MS (15 * 60 * 1000ull)
+#define CONFIG_DEFAULT_DRAIN_MAX_MS (24 * 3600 * 1000ull)
+
+struct config_place {	/* in the file, from 1; line 0: nowhere */
+	unsigned int line, column;
+};
+
+struct config_backend {
+	char *name;
+	char *identity;		/* never NULL: the name where the file gives none */
+	char *zone;		/* or NULL */
+	struct address address;
+	uint32_t weight;
+	uint32_t points;	/* as written; 0: vnodes * weight */
+	uint32_t id;		/* 0: none */
+	enum config_state state;
+	struct config_place place;
+};
+
+struct config_pool {
+	char *name;
+	enum config_placement placement;
+	uint32_t vnodes;
+	uint64_t settle_after_ms;
+	uint64_t drain_max_ms;	/* 0: never */
+	uint32_t quorum;
+	struct config_backend *backend;
+	size_t backends;
+	struct config_place place;
+};
+
+struct config_service {
+	char *name;		/* never NULL: ADDRESS:PORT/PROTOCOL where the file gives none */
+	struct address address;
+	uint16_t port;		/* host order; 0: any */
+	uint8_t protocol;	/* IPPROTO_TCP or IPPROTO_UDP */
+	size_t pool;		/* index in config.pool */
+	enum ringlb_forward forward;
+	enum ringlb_affinity affinity;
+	uint8_t source_prefix4, source_prefix6;	/* affinity source: 32 and 128 where the file gives none */
+	enum ringlb_track track;
+	enum config_fragments fragments;
+	struct config_place place;
+};
+
+struct config {
+	char *file;		/* as given, for messages */
+	char **interface;
+	size_t interfaces;
+	enum config_xdp xdp;
+	uint8_t hash_key[16];
+	char *hash_key_file;	/* or NULL: the key stands in the configuration */
+	bool has_tunnel4, has_tunnel6;
+	struct address tunnel4, tunnel6;
+	char *status_listen;	/* or NULL */
+	double max_move;	/* fraction; negative: no limit */
+	uint32_t flows_established, flows_opening;
+	struct config_pool *pool;
+	size_t pools;
+	struct config_service *service;
+	size_t services;
+};
+
+/*
+ * Reads and checks FILE ("-": standard input). All faults are added to d, each with FILE:LINE:COLUMN and
+ * "path.to.key: what is wrong, what is allowed". Returns the configuration, owned by the caller, or NULL when there was
+ * an error. Warnings alone do not stop it.
+ */
+struct config *config_load(const char *file, struct diag *d);
+/* The same from memory; file is the name in messages. A {file: ...} hash key is read from disk. */
+struct config *config_parse(const char *file, const char *text, size_t length, struct diag *d);
+/*
+ * The configuration as YAML that config_parse takes back to an equal one, NUL-terminated, owned by the caller.
+ * Deterministic. with_key false: hash_key is written as the comment "# hash_key: (only shown to root)".
+ */
+char *config_emit(const struct config *c, bool with_key);
+void config_free(struct config *c);
+
+/* "ADDRESS:PORT/PROTOCOL", as a default name: IPv6 in brackets, port "any" where it is 0. Owned by the caller. */
+char *config_service_default_name(const struct address *a, uint16_t port, uint8_t protocol);
+/* Points of a backend, before any limit: its points, else vnodes * weight. */
+uint64_t config_backend_points(const struct config_pool *p, const struct config_backend *b);
+const struct config_pool *config_find_pool(const struct config *c, const char *name);
+/* Names of enum values, as in the file. */
+const char *config_placement_name(enum config_placement p);
+const char *config_forward_name(enum ringlb_forward f);
+const char *config_affinity_name(enum ringlb_affinity a);
+const char *config_track_name(enum ringlb_track t);
+const char *config_protocol_name(uint8_t protocol);
+const char *config_state_name(enum config_state s);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The BPF side: programs, maps, links and pins. The only module that knows libbpf. What is written into the mapped
+ * memory, and in which order, is commit.c's.
+ */
+#ifndef RINGLB_DATAPATH_H
+#define RINGLB_DATAPATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "diag.h"
+#include "../include/ringlb_abi.h"
+
+struct datapath;
+
+struct datapath_sizes {
+	size_t tables;		/* bytes of the map tables */
+	uint32_t backends;	/* elements of backends and backend_stats */
+	uint32_t services;	/* elements of service_stats */
+	uint32_t flow_buckets;
+};
+
+enum datapath_mode { DATAPATH_NATIVE, DATAPATH_GENERIC };
+
+struct datapath_link {
+	unsigned int ifindex;	/* as pinned; the interface may be gone */
+	enum datapath_mode mode;
+	bool alive;		/* still attached to an interface */
+	uint32_t prog_id;
+};
+
+/* Checks that dir is on a bpffs and can be used, with a message that says what to do where not. 0 or -errno. */
+int datapath_check_bpffs(const char *dir, struct diag *d);
+/* Loads the programs and makes the maps, tables' header filled in (abi, hz); nothing is pinned or attached. */
+int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, struct diag *d);
+/* Pins programs and maps in dir, which must not exist; all or nothing. */
+int datapath_pin(struct datapath *dp, const char *dir, struct diag *d);
+/* Opens what is pinned in dir: maps it into memory. -ENOENT where nothing is; -EPROTO, with a message, where the pins are of another ABI or incomplete. */
+int datapath_open(const char *dir, struct datapath **out, struct diag *d);
+/* Removes every pin in dir and dir itself, links first, whatever state they are in. 0 or -errno. */
+int datapath_unpin(const char *dir, struct diag *d);
+void datapath_free(struct datapath *dp);	/* closes; pins stay. NULL is fine */
+
+/* Mapped memory, valid until datapath_free. */
+struct ringlb_tables *datapath_tables(struct datapath *dp, size_t *bytes);
+struct ringlb_backend *datapath_backends(struct datapath *dp, uint32_t *count);
+struct ringlb_flow_bucket *datapath_flows(struct datapath *dp, uint32_t *count);
+uint32_t datapath_services(struct datapath *dp);	/* elements of service_stats */
+uint64_t datapath_locked_bytes(struct datapath *dp);	/* memory of all maps, as the kernel accounts it */
+
+/* Returns when no packet that started before the call is still being processed. */
+int datapath_wait(struct datapath *dp);
+/* Puts an interface into (ifindex) or out of (0) the redirect map's slot. */
+int datapath_set_output(struct datapath *dp, unsigned int slot, unsigned int ifindex);
+/* Attaches prog and pins the link as dir/link-IFINDEX. -EBUSY, -EOPNOTSUPP (no native XDP) and the kernel's other errors come back without a message: the caller chooses what to do. */
+int datapath_attach(struct datapath *dp, const char *dir, unsigned int ifindex, enum datapath_mode mode);
+int datapath_detach(const char *dir, unsigned int ifindex);
+/* Pinned links: an array to be freed. */
+int datapath_links(const char *dir, struct datapath_link **out, size_t *count);
+/* What XDP program sits on an interface, in words, for the error of a refused attach: "program xdpfilt (id 12), native". Empty when none. */
+void datapath_describe(unsigned int ifindex, char *buf, size_t size);
+
+/* Runs the program lookup on a packet (Ethernet frame); changes nothing. 0, out filled in; or -errno. */
+int datapath_lookup(struct datapath *dp, const void *frame, size_t length, struct ringlb_lookup *out);
+/* Sums over CPUs; arrays of the size given. */
+int datapath_service_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count);
+int datapath_backend_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count);
+int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out);
+int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
+int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
+
+/* decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. */
+struct datapath_prefix {
+	uint8_t address[16];
+	uint32_t length;	/* of 128, mapped IPv4 counted from bit 96 */
+};
+int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_mode mode, const struct datapath_prefix *from, size_t count, struct diag *d);
+int datapath_decap_detach(const char *dir, unsigned int ifindex, struct diag *d);
+
+#endif

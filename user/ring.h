@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ring: weighted consistent hashing. Pure, deterministic: the order of the members never matters.
+ *
+ * Point i of a member lies at the upper 32 bits of XXH64 (seed 0) of the text "IDENTITY#i". The owner of a position is
+ * the member of the first point at or after it, wrapping to the first point. Of points at one position the one whose
+ * identity comes first in byte order owns.
+ */
+#ifndef RINGLB_RING_H
+#define RINGLB_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A stretch of positions with one owner: from just after the arc before it (the first: from 0) up to and with last.
+ * A list of arcs covers 0 to 2^32 - 1 without gap, sorted, the last one ending at UINT32_MAX: the stretch behind the
+ * last point, which belongs to the first point's owner, is an arc of its own there.
+ */
+struct arc {
+	uint32_t last;
+	uint16_t owner;		/* index of a member */
+	uint16_t previous;	/* equal to owner where not moved */
+	uint32_t stamp;		/* seconds, ringlb_now(): the last packet that went to previous; 0 where not moved */
+	bool moved;
+};
+
+struct arcs {
+	struct arc *arc;
+	size_t count;		/* 0 only for no member at all */
+};
+
+struct ring_member {
+	const char *identity;
+	uint32_t points;	/* 0 takes no part */
+};
+
+/* The position of point i of identity. */
+uint32_t ring_point(const char *identity, uint32_t i);
+/*
+ * Builds the arcs of the members' ring, neighbours with one owner merged; to be freed with arcs_free. Sorts once.
+ * 0; -EINVAL for more than 65,534 members or two of one identity; -E2BIG for more than RINGLB_MAX_POINTS points; -ENOMEM.
+ */
+int ring_build(const struct ring_member *member, size_t members, struct arcs *out);
+/* Index of the arc with this position; arcs->count must not be 0. */
+size_t arcs_find(const struct arcs *arcs, uint32_t position);
+/* Positions in arc i. */
+uint64_t arcs_length(const struct arcs *arcs, size_t i);
+/* Adds up the lengths of each owner's arcs: length[owner], of 2^32. owners is the size of length, which is zeroed first. */
+void arcs_shares(const struct arcs *arcs, uint64_t *length, size_t owners);
+void arcs_free(struct arcs *arcs);
+
+#endif
