@@ -43,6 +43,11 @@ uint32_t ring_point(const char *identity, uint32_t i);
  * 0; -EINVAL for more than 65,534 members or two of one identity; -E2BIG for more than RINGLB_MAX_POINTS points; -ENOMEM.
  */
 int ring_build(const struct ring_member *member, size_t members, struct arcs *out);
+/*
+ * The same from points made elsewhere: position << 32 | owner, sorted by position, of which the first at a position
+ * counts. 0 or -ENOMEM.
+ */
+int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out);
 /* Index of the arc with this position; arcs->count must not be 0. */
 size_t arcs_find(const struct arcs *arcs, uint32_t position);
 /* Positions in arc i. */

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../include/ringlb_abi.h"
+#include "sort.h"
+
+#define NUMBER_DIGITS 10 /* of the largest uint32_t */
+
+/* Writes i in decimal, without a NUL; returns the number of digits. */
+static size_t put_number(char *text, uint32_t i)
+{
+	char reversed[NUMBER_DIGITS];
+	size_t digits = 0;
+
+	do {
+		reversed[digits++] = '0' + i % 10;
+		i /= 10;
+	} while (i);
+	for (size_t d = 0; d < digits; d++)
+		text[d] = reversed[digits - 1 - d];
+	return digits;
+}
+
+/* Adds one to a decimal number in place; returns its number of digits, which may have grown. */
+static size_t increment_number(char *text, size_t digits)
+{
+	size_t d = digits;
+
+	while (d && text[d - 1] == '9')
+		text[--d] = '0';
+	if (d) {
+		text[d - 1]++;
+		return digits;
+	}
+	text[digits] = '0';
+	text[0] = '1';
+	return digits + 1;
+}
+
+uint32_t ring_point(const char *identity, uint32_t i)
+{
+	char number[1 + NUMBER_DIGITS] = "#";
+	XXH64_state_t state;
+
+	XXH64_reset(&state, 0);
+	XXH64_update(&state, identity, strlen(identity));
+	XXH64_update(&state, number, 1 + put_number(number + 1, i));
+	return XXH64_digest(&state) >> 32;
+}
+
+/*
+ * Appends the points of a member, position << 32 | owner. The text that is hashed is counted on in place; it has room for
+ * identity, "#" and a number.
+ */
+static uint64_t *append_points(uint64_t *point, const struct ring_member *member, uint16_t owner, char *text)
+{
+	size_t length = strlen(member->identity);
+	size_t digits = 1;
+	char *number = text + length + 1;
+
+	memcpy(text, member->identity, length);
+	text[length] = '#';
+	number[0] = '0';
+	for (uint32_t i = 0; i < member->points; i++) {
+		uint64_t hash = XXH64(text, length + 1 + digits, 0);
+
+		*point++ = (hash >> 32) << 32 | owner;
+		digits = increment_number(number, digits);
+	}
+	return point;
+}
+
+int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out)
+{
+	uint64_t position = UINT64_MAX;
+	struct arc *arc;
+	size_t n = 0;
+
+	*out = (struct arcs){ 0 };
+	if (!points)
+		return 0;
+	arc = calloc(points + 1, sizeof(*arc));
+	if (!arc)
+		return -ENOMEM;
+	for (size_t i = 0; i <= points; i++) {
+		/* What lies behind the last point belongs to the first. */
+		uint64_t p = i < points ? point[i] : (uint64_t)UINT32_MAX << 32 | (uint16_t)point[0];
+		uint16_t owner = (uint16_t)p;
+
+		if (p >> 32 == position)
+			continue;
+		position = p >> 32;
+		if (!n || arc[n - 1].owner != owner)
+			n++;
+		arc[n - 1] = (struct arc){ .last = (uint32_t)position, .owner = owner, .previous = owner };
+	}
+	out->arc = realloc(arc, n * sizeof(*arc));
+	if (!out->arc)
+		out->arc = arc;
+	out->count = n;
+	return 0;
+}
+
+static int compare_identity(const void *a, const void *b)
+{
+	const struct ring_member *const *x = a, *const *y = b;
+
+	return strcmp((*x)->identity, (*y)->identity);
+}
+
+/*
+ * Sets *points to the sum, *longest to the longest identity's length. Byte order of the identities, which decides
+ * between equal positions, is that of the array.
+ */
+static int check_members(const struct ring_member **sorted, size_t members, size_t *points, size_t *longest)
+{
+	uint64_t sum = 0;
+
+	*longest = 0;
+	for (size_t i = 0; i < members; i++) {
+		size_t length = strlen(sorted[i]->identity);
+
+		if (i && !compare_identity(&sorted[i - 1], &sorted[i]))
+			return -EINVAL;
+		if (length > *longest)
+			*longest = length;
+		sum += sorted[i]->points;
+	}
+	if (sum > RINGLB_MAX_POINTS)
+		return -E2BIG;
+	*points = sum;
+	return 0;
+}
+
+/* The arcs of members that are sorted by identity; owners are places in the array `member`. */
+static int build_sorted(const struct ring_member *member, const struct ring_member **sorted, size_t members,
+			size_t points, size_t longest, struct arcs *out)
+{
+	char *text = malloc(longest + 1 + NUMBER_DIGITS + 1);
+	uint64_t *point = malloc(2 * points * sizeof(*point));
+	uint64_t *end = point;
+	int err = -ENOMEM;
+
+	if (text && point) {
+		for (size_t i = 0; i < members; i++)
+			end = append_points(end, sorted[i], (uint16_t)(sorted[i] - member), text);
+		/* Stable, so equal positions stay in the order of identities. */
+		err = arcs_from_points(sort_by_upper32(point, point + points, points), points, out);
+	}
+	free(point);
+	free(text);
+	return err;
+}
+
+int ring_build(const struct ring_member *member, size_t members, struct arcs *out)
+{
+	const struct ring_member **sorted;
+	size_t points, longest;
+	int err;
+
+	*out = (struct arcs){ 0 };
+	if (members >= RINGLB_NO_BACKEND)
+		return -EINVAL;
+	if (!members)
+		return 0;
+	sorted = calloc(members, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < members; i++)
+		sorted[i] = &member[i];
+	qsort(sorted, members, sizeof(*sorted), compare_identity);
+	err = check_members(sorted, members, &points, &longest);
+	if (!err && points)
+		err = build_sorted(member, sorted, members, points, longest, out);
+	free(sorted);
+	return err;
+}
+
+size_t arcs_find(const struct arcs *arcs, uint32_t position)
+{
+	size_t low = 0, high = arcs->count - 1;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (arcs->arc[middle].last < position)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t arcs_length(const struct arcs *arcs, size_t i)
+{
+	return i ? (uint64_t)arcs->arc[i].last - arcs->arc[i - 1].last : (uint64_t)arcs->arc[i].last + 1;
+}
+
+void arcs_shares(const struct arcs *arcs, uint64_t *length, size_t owners)
+{
+	memset(length, 0, owners * sizeof(*length));
+	for (size_t i = 0; i < arcs->count; i++)
+		length[arcs->arc[i].owner] += arcs_length(arcs, i);
+}
+
+void arcs_free(struct arcs *arcs)
+{
+	free(arcs->arc);
+	*arcs = (struct arcs){ 0 };
+}
