@@ -9,7 +9,7 @@
 
 #include <linux/types.h>
 
-/* The input, in the order that is hashed. Words are loaded as they lie in memory, little-endian. */
+/* The input, in the order that is hashed; aligned, so that the verifier lets words of it be loaded from the stack. */
 struct flow_key4 {
 	__be32 client;
 	__be32 service;
@@ -17,7 +17,7 @@ struct flow_key4 {
 	__be16 service_port;
 	__u8 protocol;
 	__u8 zero[3];
-};
+} __attribute__((aligned(8)));
 _Static_assert(sizeof(struct flow_key4) == 16, "flow_key4");
 
 struct flow_key6 {
@@ -27,7 +27,7 @@ struct flow_key6 {
 	__be16 service_port;
 	__u8 protocol;
 	__u8 zero[3];
-};
+} __attribute__((aligned(8)));
 _Static_assert(sizeof(struct flow_key6) == 40, "flow_key6");
 
 #define FLOW_HASH_ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
@@ -39,32 +39,69 @@ _Static_assert(sizeof(struct flow_key6) == 40, "flow_key6");
 		v2 += v1; v1 = FLOW_HASH_ROTL(v1, 17); v1 ^= v2; v2 = FLOW_HASH_ROTL(v2, 32);                          \
 	} while (0)
 
+#ifdef __clang__
+#define FLOW_HASH_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define FLOW_HASH_UNROLL
+#endif
+
+/* `count` rounds, a compile-time constant. */
+#define FLOW_HASH_ROUNDS(count, v0, v1, v2, v3)                                                                        \
+	do {                                                                                                           \
+		FLOW_HASH_UNROLL                                                                                       \
+		for (unsigned int round_ = 0; round_ < (count); round_++)                                              \
+			FLOW_HASH_ROUND(v0, v1, v2, v3);                                                               \
+	} while (0)
+
 /*
- * SipHash-1-3 of `words` 64-bit words at `in`, which are loaded in host order (the hosts are little-endian, as SipHash
- * is defined). `words` is a compile-time constant, so that the loop unrolls.
+ * SipHash of `words` 64-bit words at `in`, which are loaded in host order (the hosts are little-endian, as SipHash is
+ * defined), with `c` rounds for each word and `d` at the end. The last three are compile-time constants, so that the
+ * loops unroll. SipHash's authors publish vectors for 2-4: the rounds are arguments so that those hold this code too.
  */
-static inline __attribute__((always_inline)) __u64 flow_hash_siphash13(const __u64 key[2], const __u64 *in, const unsigned int words)
+static inline __attribute__((always_inline)) __u64
+flow_hash_siphash(const __u64 key[2], const __u64 *in, const unsigned int words, const unsigned int c,
+		  const unsigned int d)
 {
 	__u64 v0 = key[0] ^ 0x736f6d6570736575ull, v1 = key[1] ^ 0x646f72616e646f6dull;
 	__u64 v2 = key[0] ^ 0x6c7967656e657261ull, v3 = key[1] ^ 0x7465646279746573ull;
+	/* Behind whole words nothing but the length is left. */
 	__u64 last = (__u64)(words * 8) << 56;
 
-#ifdef __clang__
-#pragma unroll
-#endif
+	FLOW_HASH_UNROLL
 	for (unsigned int i = 0; i < words; i++) {
 		v3 ^= in[i];
-		FLOW_HASH_ROUND(v0, v1, v2, v3);
+		FLOW_HASH_ROUNDS(c, v0, v1, v2, v3);
 		v0 ^= in[i];
 	}
 	v3 ^= last;
-	FLOW_HASH_ROUND(v0, v1, v2, v3);
+	FLOW_HASH_ROUNDS(c, v0, v1, v2, v3);
 	v0 ^= last;
 	v2 ^= 0xff;
-	FLOW_HASH_ROUND(v0, v1, v2, v3);
-	FLOW_HASH_ROUND(v0, v1, v2, v3);
-	FLOW_HASH_ROUND(v0, v1, v2, v3);
+	FLOW_HASH_ROUNDS(d, v0, v1, v2, v3);
 	return v0 ^ v1 ^ v2 ^ v3;
+}
+
+static inline __attribute__((always_inline)) __u64
+flow_hash_siphash13(const __u64 key[2], const __u64 *in, const unsigned int words)
+{
+	return flow_hash_siphash(key, in, words, 1, 3);
+}
+
+/* Positions of flows on the ring. */
+static inline __attribute__((always_inline)) __u32 flow_hash4(const __u64 key[2], const struct flow_key4 *flow)
+{
+	__u64 in[sizeof(*flow) / 8];
+
+	__builtin_memcpy(in, flow, sizeof(in));
+	return (__u32)(flow_hash_siphash13(key, in, sizeof(in) / 8) >> 32);
+}
+
+static inline __attribute__((always_inline)) __u32 flow_hash6(const __u64 key[2], const struct flow_key6 *flow)
+{
+	__u64 in[sizeof(*flow) / 8];
+
+	__builtin_memcpy(in, flow, sizeof(in));
+	return (__u32)(flow_hash_siphash13(key, in, sizeof(in) / 8) >> 32);
 }
 
 /*

@@ -68,22 +68,24 @@ enum ringlb_track { RINGLB_TRACK_NONE, RINGLB_TRACK_MOVED, RINGLB_TRACK_ALWAYS }
 #define RINGLB_ROOT_ANY_PORT 1u /* some service is for any port */
 
 /*
- * What one side publishes. The service table is a hash of buckets of four: bucket b = ringlb_service_hash(...) >>
- * (32 - services_bits); tags at services_tags, four __u32 a bucket (0: empty), and struct ringlb_service at
- * services_off, in the same order. User space chooses services_bits so that no bucket overflows.
+ * What one side publishes. Services are found through a hash of buckets of four __u32, 16 bytes, at services_slots:
+ * bucket b = ringlb_service_hash(...) >> (32 - services_bits) (0 when services_bits is 0); a slot is
+ * (hash & 0xffff) << 16 | number, where entry number - 1 of the array of struct ringlb_service at services_off is to be
+ * compared; 0 is empty. User space chooses services_bits so that no bucket overflows.
  */
 struct ringlb_root {
 	__u64 hash_key[2]; /* SipHash key, little-endian words of the 16 bytes as written */
-	__u32 services_tags;
+	__u8 tunnel6[16];  /* source addresses of outer headers; zero where none is configured */
+	__be32 tunnel4;
+	__u32 services_slots;
 	__u32 services_off;
 	__u32 services_bits;
 	__u32 flags;
 	__u32 manifest_off;
 	__u32 manifest_len;
 	__u32 generation;
-	__u32 reserved[3];
 };
-_Static_assert(sizeof(struct ringlb_root) == 56, "ringlb_root");
+_Static_assert(sizeof(struct ringlb_root) == 64, "ringlb_root");
 
 /* An interface that packets leave through; the slot is its key in the map `outputs` too. ifindex 0: free. */
 struct ringlb_output {
@@ -102,6 +104,7 @@ struct ringlb_tables {
 	__u64 state;
 	__u32 abi;
 	__u32 hz; /* jiffies in a second, for the stamps */
+	__u64 reserved[6];
 	struct ringlb_root roots[2];
 	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
 };
@@ -151,18 +154,17 @@ _Static_assert(sizeof(struct ringlb_cold) == 8, "ringlb_cold");
 #define RINGLB_BACKEND_IPV6 2u
 #define RINGLB_BACKEND_DOWN 4u /* maint, unhealthy or gone: what the flow table knows of it no longer counts */
 
-/* One element of the map `backends`: one cache line, everything that forwarding needs. */
+/* One element of the map `backends`: what forwarding needs, within one cache line. address, incarnation and family never change while an index is in use. */
 struct ringlb_backend {
 	__u64 next_hop;       /* destination MAC << 16 | output slot (MAC's first byte on top); 0: unresolved; atomic */
 	__u32 next_hop_stamp; /* jiffies (low 32 bits) of the last look-up */
 	__u16 incarnation;
 	__u8 flags;
 	__u8 reserved;
-	__u8 source[16];  /* of the outer header */
 	__u8 address[16]; /* destination of the outer header, or what the next hop is looked up for */
-	__u16 outer_sum;  /* IPv4: ones' complement sum, as loaded from memory, of the outer header with total length 0 and protocol 0 */
+	__u16 outer_sum;  /* IPv4: folded ones' complement sum, as loaded from memory, of the outer header without total length, protocol and source */
 	__u16 mtu;        /* of the way to the backend, outer header included; 0: not known */
-	__u32 reserved2[3];
+	__u32 reserved2[7];
 };
 _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
 
