@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../include/flow_hash.h"
+
+static void backend_clear(struct state_backend *b)
+{
+	free(b->name);
+	free(b->identity);
+	free(b->zone);
+}
+
+void state_pool_clear(struct state_pool *p)
+{
+	for (size_t i = 0; i < p->backends; i++)
+		backend_clear(&p->backend[i]);
+	free(p->backend);
+	free(p->name);
+	arcs_free(&p->arcs);
+	memset(p, 0, sizeof(*p));
+}
+
+void state_free(struct state *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->pools; i++)
+		state_pool_clear(&s->pool[i]);
+	free(s->pool);
+	free(s->service_index);
+	config_free(s->config);
+	free(s);
+}
+
+const char *backend_state_name(enum backend_state s)
+{
+	static const char *const name[] = {
+		[BACKEND_UP] = "up",
+		[BACKEND_DRAIN] = "drain",
+		[BACKEND_MAINT] = "maint",
+		[BACKEND_LEAVING] = "leaving",
+	};
+
+	return name[s];
+}
+
+bool backend_takes_flows(const struct state_backend *b)
+{
+	return b->state == BACKEND_UP;
+}
+
+bool backend_same(const struct state_backend *a, const struct state_backend *b)
+{
+	return address_equal(&a->address, &b->address) && !strcmp(a->identity, b->identity);
+}
+
+int backend_order(const struct state_backend *a, const struct state_backend *b)
+{
+	int order = strcmp(a->identity, b->identity);
+
+	return order ? order : address_compare(&a->address, &b->address);
+}
+
+struct state_backend *state_pool_find(const struct state_pool *p, const char *name)
+{
+	for (size_t i = 0; i < p->backends; i++)
+		if (!strcmp(p->backend[i].name, name))
+			return &p->backend[i];
+	return NULL;
+}
+
+/* What a pool's arcs say about new flows, whatever the backends are called and however they are numbered. */
+static XXH128_hash_t pool_digest(const struct state_pool *p)
+{
+	XXH3_state_t *x = XXH3_createState();
+	XXH64_hash_t *owner = xcalloc(p->backends + 1, sizeof(*owner));
+	XXH128_hash_t digest;
+
+	for (size_t i = 0; i < p->backends; i++) {
+		const struct state_backend *b = &p->backend[i];
+
+		owner[i] = XXH3_64bits_withSeed(b->identity, strlen(b->identity),
+						XXH3_64bits(b->address.byte, sizeof(b->address.byte)));
+	}
+	XXH3_128bits_reset(x);
+	for (size_t i = 0; i < p->arcs.count; i++) {
+		const struct arc *a = &p->arcs.arc[i];
+		struct {
+			uint64_t last;
+			XXH64_hash_t owner;
+		} piece = {a->last, owner[a->owner]};
+
+		XXH3_128bits_update(x, &piece, sizeof(piece));
+	}
+	digest = XXH3_128bits_digest(x);
+	XXH3_freeState(x);
+	free(owner);
+	return digest;
+}
+
+struct service_digest {
+	uint8_t address[16];
+	uint16_t port;
+	uint8_t protocol, affinity, prefix4, prefix6;
+	uint8_t zero[2];
+	XXH128_hash_t pool;
+};
+
+static int service_digest_order(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct service_digest));
+}
+
+void state_digest(const struct state *s, char out[33])
+{
+	static const char label[16] = "ringlb digest 1";
+	const struct config *c = s->config;
+	XXH128_hash_t *pool = xcalloc(s->pools + 1, sizeof(*pool)), sum;
+	struct service_digest *service = xcalloc(c->services + 1, sizeof(*service));
+	struct {
+		uint64_t fingerprint; /* keyed, so that it says nothing about the key */
+		uint64_t services;
+	} head = {.services = c->services};
+	__u64 key[2], text[2];
+	XXH3_state_t *x = XXH3_createState();
+
+	memcpy(key, c->hash_key, sizeof(key));
+	memcpy(text, label, sizeof(text));
+	head.fingerprint = flow_hash_siphash13(key, text, 2);
+	for (size_t i = 0; i < s->pools; i++)
+		pool[i] = pool_digest(&s->pool[i]);
+	for (size_t i = 0; i < c->services; i++) {
+		const struct config_service *v = &c->service[i];
+		struct service_digest *d = &service[i];
+
+		memcpy(d->address, v->address.byte, sizeof(d->address));
+		d->port = v->port;
+		d->protocol = v->protocol;
+		d->affinity = (uint8_t)v->affinity;
+		if (v->affinity == RINGLB_AFFINITY_SOURCE) {
+			d->prefix4 = v->source_prefix4;
+			d->prefix6 = v->source_prefix6;
+		}
+		d->pool = pool[v->pool];
+	}
+	qsort(service, c->services, sizeof(*service), service_digest_order);
+	XXH3_128bits_reset(x);
+	XXH3_128bits_update(x, &head, sizeof(head));
+	XXH3_128bits_update(x, service, c->services * sizeof(*service));
+	sum = XXH3_128bits_digest(x);
+	snprintf(out, 33, "%016llx%016llx", (unsigned long long)sum.high64, (unsigned long long)sum.low64);
+	XXH3_freeState(x);
+	free(service);
+	free(pool);
+}
