@@ -56,8 +56,8 @@ uint32_t ring_point(const char *identity, uint32_t i)
 }
 
 /*
- * Appends the points of a member, position << 32 | owner. The text that is hashed is counted on in place; it has room for
- * identity, "#" and a number.
+ * Appends the points of a member, position << 32 | owner. The text that is hashed is counted on in place: it has room
+ * for identity, "#" and a number.
  */
 static uint64_t *append_points(uint64_t *point, const struct ring_member *member, uint16_t owner, char *text)
 {

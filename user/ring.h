@@ -40,7 +40,8 @@ struct ring_member {
 uint32_t ring_point(const char *identity, uint32_t i);
 /*
  * Builds the arcs of the members' ring, neighbours with one owner merged; to be freed with arcs_free. Sorts once.
- * 0; -EINVAL for more than 65,534 members or two of one identity; -E2BIG for more than RINGLB_MAX_POINTS points; -ENOMEM.
+ * 0; -EINVAL for more than 65,534 members or two of one identity; -E2BIG for more than RINGLB_MAX_POINTS points;
+ * -ENOMEM.
  */
 int ring_build(const struct ring_member *member, size_t members, struct arcs *out);
 /*
@@ -52,7 +53,10 @@ int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out);
 size_t arcs_find(const struct arcs *arcs, uint32_t position);
 /* Positions in arc i. */
 uint64_t arcs_length(const struct arcs *arcs, size_t i);
-/* Adds up the lengths of each owner's arcs: length[owner], of 2^32. owners is the size of length, which is zeroed first. */
+/*
+ * Adds up the lengths of each owner's arcs: length[owner], of 2^32. owners is the size of length, which is zeroed
+ * first.
+ */
 void arcs_shares(const struct arcs *arcs, uint64_t *length, size_t owners);
 void arcs_free(struct arcs *arcs);
 
