@@ -5,16 +5,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Straight to the descriptor: stdio may want memory itself. Nothing is held that the kernel wouldn't release. */
-static _Noreturn void out_of_memory(void)
+void diag_fatal(const char *message)
 {
-	static const char text[] = "ringlb: out of memory\n";
-	ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+	struct iovec part[] = {
+		{ .iov_base = (void *)"ringlb: ", .iov_len = 8 },
+		{ .iov_base = (void *)message, .iov_len = strlen(message) },
+		{ .iov_base = (void *)"\n", .iov_len = 1 },
+	};
+	ssize_t written = writev(STDERR_FILENO, part, 3);
 
 	(void)written;
 	_exit(1);
+}
+
+static _Noreturn void out_of_memory(void)
+{
+	diag_fatal("out of memory");
 }
 
 void *xcalloc(size_t count, size_t size)

@@ -31,6 +31,9 @@ void diag_add(struct diag *d, enum diag_level level, const char *code, const cha
 #define diag_warning(d, code, where, ...) diag_add(d, DIAG_WARNING, code, where, __VA_ARGS__)
 void diag_free(struct diag *d);
 
+/* Ends the program, status 1, with "ringlb: MESSAGE" on standard error: for no memory and the like, where nothing else can be done. */
+_Noreturn void diag_fatal(const char *message);
+
 /* malloc and friends that end the program with a message instead of returning NULL; for small things only. */
 void *xcalloc(size_t count, size_t size);
 void *xreallocarray(void *p, size_t count, size_t size);
