@@ -16,7 +16,7 @@
 #define RINGLB_ABI_VERSION 1
 
 #define RINGLB_MAX_BACKENDS 65535u /* indices are 16 bits; 65535 is "none" */
-#define RINGLB_MAX_SERVICES 65535u
+#define RINGLB_MAX_SERVICES 32767u /* each with an address of its own gives 65534 entries, numbered in 16 bits */
 #define RINGLB_MAX_POINTS (1u << 20) /* ring points in one pool, as configured */
 #define RINGLB_MAX_OUTPUTS 64u
 #define RINGLB_MAX_TABLES_BYTES (1u << 28) /* the verifier takes offsets below 2^29 */
@@ -27,14 +27,14 @@
 
 /*
  * Every way a packet can leave, once: X(ENUM, "name", "what it means", "what to do about it"). A packet is counted
- * under exactly one. Names are part of the interface.
+ * under exactly one. Names are part of the interface. Those that pass come before those that drop.
  */
 #define RINGLB_VERDICTS(X)                                                                                             \
 	X(FORWARDED, "forwarded", "sent to a backend", "")                                                             \
 	X(PASSED_NO_SERVICE, "passed_no_service", "for no service: left to the host, untouched", "")                   \
 	X(PASSED_NOT_IP, "passed_not_ip", "neither IPv4 nor IPv6 (ARP and the like): left to the host", "")            \
 	X(PASSED_PROTOCOL, "passed_protocol",                                                                          \
-	  "for a service address, but of a protocol or port that no service serves: left to the host", "")            \
+	  "for a service address, but of a protocol that no service is for: left to the host", "")            \
 	X(DROPPED_MALFORMED, "dropped_malformed", "for a service address, but truncated or self-contradictory",        \
 	  "look at the sender or at a faulty link; trace shows samples")                                               \
 	X(DROPPED_FRAGMENT, "dropped_fragment", "an IP fragment for a service",                                        \
@@ -54,6 +54,7 @@ enum ringlb_verdict {
 #undef X
 		RINGLB_VERDICT_COUNT
 };
+#define RINGLB_VERDICT_IS_DROP(verdict) ((verdict) >= RINGLB_VERDICT_DROPPED_MALFORMED)
 
 enum ringlb_forward { RINGLB_FORWARD_L2, RINGLB_FORWARD_IPIP, RINGLB_FORWARD_GUE };
 enum ringlb_affinity { RINGLB_AFFINITY_FLOW, RINGLB_AFFINITY_SOURCE, RINGLB_AFFINITY_QUIC };
@@ -162,7 +163,7 @@ struct ringlb_backend {
 	__u8 flags;
 	__u8 reserved;
 	__u8 address[16]; /* destination of the outer header, or what the next hop is looked up for */
-	__u16 outer_sum;  /* IPv4: folded ones' complement sum, as loaded from memory, of the outer header without total length, protocol and source */
+	__u16 outer_sum;  /* IPv4: ringlb_outer_sum(), outer_header.h; IPv6: 0 */
 	__u16 mtu;        /* of the way to the backend, outer header included; 0: not known */
 	__u32 reserved2[7];
 };
@@ -201,7 +202,7 @@ struct ringlb_verdict_counters {
  * XDP_PASS. The packet it is given must have room for it.
  */
 struct ringlb_lookup {
-	__u32 verdict;  /* enum ringlb_verdict: what `prog` would count */
+	__u32 verdict;  /* enum ringlb_verdict: what `prog` would count, given a next hop and headroom */
 	__u32 position; /* on the ring: the flow's hash */
 	__u16 service;  /* index, RINGLB_NO_BACKEND where there is none */
 	__u16 backend;  /* index of the backend that the packet goes to */

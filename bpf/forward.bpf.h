@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Steps 5 and 6: the next hop on the way to a backend, and the frame as it leaves. */
+#ifndef RINGLB_FORWARD_BPF_H
+#define RINGLB_FORWARD_BPF_H
+
+#include "maps.bpf.h"
+#include "outer_header.h"
+#include "parse.bpf.h"
+#include "service.bpf.h"
+
+#define FAMILY_IPV4 2 /* AF_INET and AF_INET6; <sys/socket.h> is not for BPF */
+#define FAMILY_IPV6 10
+
+#define FLOW_LABEL_MASK 0xfffffu
+
+static __always_inline __u32 slot_of(__u64 next_hop)
+{
+	return next_hop & 0xffff;
+}
+
+static __always_inline void fib_request(struct bpf_fib_lookup *fib, const struct ringlb_backend *b,
+					const __u64 source[2])
+{
+	if (b->flags & RINGLB_BACKEND_IPV6) {
+		fib->family = FAMILY_IPV6;
+		__builtin_memcpy(fib->ipv6_src, source, sizeof(fib->ipv6_src));
+		__builtin_memcpy(fib->ipv6_dst, b->address, sizeof(fib->ipv6_dst));
+	} else {
+		fib->family = FAMILY_IPV4;
+		fib->ipv4_src = unmapped_ipv4(source[1]);
+		fib->ipv4_dst = *(__be32 *)(b->address + 12);
+	}
+}
+
+/*
+ * Asks the kernel; where it has no answer the entry keeps what it has. The source matters to rules: it is the client's
+ * address where the packet stays as it is, else the tunnel's.
+ */
+static __always_inline void refresh_next_hop(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
+					     struct ringlb_backend *b)
+{
+	struct bpf_fib_lookup fib = { .ifindex = ctx->ingress_ifindex };
+	const struct ringlb_tables *t = c->tables;
+	__u64 source[2] = { p->client[0], p->client[1] };
+
+	if (c->service->forward != RINGLB_FORWARD_L2 && b->flags & RINGLB_BACKEND_IPV6)
+		__builtin_memcpy(source, c->root->tunnel6, sizeof(source));
+	else if (c->service->forward != RINGLB_FORWARD_L2)
+		source[1] = mapped_ipv4(c->root->tunnel4);
+	fib_request(&fib, b, source);
+	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0))
+		return;
+	for (__u32 slot = 0; slot < RINGLB_MAX_OUTPUTS; slot++) {
+		__u64 mac = 0;
+
+		if (t->outputs[slot].ifindex != fib.ifindex)
+			continue;
+		__builtin_memcpy(&mac, fib.dmac, sizeof(fib.dmac));
+		*(volatile __u64 *)&b->next_hop = bpf_be64_to_cpu(mac) | slot;
+		return;
+	}
+}
+
+/*
+ * Struct ringlb_backend.next_hop, looked up again when it is older than a second, or, while unresolved, a tick; by
+ * whoever changes the stamp first. It is read back from memory after a look-up, so that the verifier doesn't follow
+ * each slot's number separately.
+ */
+static __always_inline __u64 next_hop(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
+				      struct ringlb_backend *b)
+{
+	__u64 known = *(volatile __u64 *)&b->next_hop;
+	__u32 now = bpf_jiffies64(), stamp = *(volatile __u32 *)&b->next_hop_stamp;
+
+	if (likely(now - stamp < (known ? c->tables->hz : 1)) ||
+	    __sync_val_compare_and_swap(&b->next_hop_stamp, stamp, now) != stamp)
+		return known;
+	refresh_next_hop(ctx, p, c, b);
+	return *(volatile __u64 *)&b->next_hop;
+}
+
+/*
+ * DSCP and ECN are the inner packet's (RFC 2983, RFC 6040); the inner packet itself is left as it is. Bytes behind the
+ * inner packet's end stay behind the outer one's.
+ */
+static __always_inline void write_outer_ipv4(__u32 *word, const struct packet *p, const struct choice *c,
+					     const struct ringlb_backend *b)
+{
+	__u8 protocol = p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
+	__be16 length = bpf_htons(p->length + sizeof(struct iphdr));
+	__be32 source = c->root->tunnel4;
+
+	word[0] = RINGLB_OUTER_VERSION_IHL | (__u32)p->tos << 8 | (__u32)length << 16;
+	word[1] = RINGLB_OUTER_DF << 16;
+	word[2] = RINGLB_OUTER_TTL | (__u32)protocol << 8 |
+		  (__u32)ringlb_outer_check(b->outer_sum, source, p->tos, length, protocol) << 16;
+	word[3] = source;
+	word[4] = *(__be32 *)(b->address + 12);
+}
+
+/* The flow label is the flow's, so that routers and receivers that spread by it keep a flow's packets together (RFC 6438). */
+static __always_inline void write_outer_ipv6(__u32 *word, const struct packet *p, const struct choice *c,
+					     const struct ringlb_backend *b)
+{
+	__u8 protocol = p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
+
+	word[0] = bpf_htonl(6u << 28 | (__u32)p->tos << 20 | (c->position & FLOW_LABEL_MASK));
+	word[1] = bpf_htons(p->length) | (__u32)protocol << 16 | (__u32)RINGLB_OUTER_TTL << 24;
+	__builtin_memcpy(word + 2, c->root->tunnel6, sizeof(c->root->tunnel6));
+	__builtin_memcpy(word + 6, b->address, sizeof(b->address));
+}
+
+static __always_inline void write_addresses(struct ethhdr *eth, __u64 hop, const struct ringlb_output *out)
+{
+	__u64 be = bpf_cpu_to_be64(hop);
+
+	*(__u32 *)eth->h_dest = be;
+	*(__u16 *)(eth->h_dest + 4) = be >> 32;
+	*(__u16 *)eth->h_source = *(const __u16 *)out->mac;
+	*(__u32 *)(eth->h_source + 2) = *(const __u32 *)(out->mac + 2);
+}
+
+struct way {
+	const struct ringlb_output *output;
+	__u64 next_hop;
+	__u32 link; /* bytes of the frame's link-layer header: with the VLAN tags it came with, or without */
+	__u32 outer; /* bytes of the outer header */
+	__be16 ethertype;
+};
+
+/* The one place where the packet's head moves. `tags`: what stood behind the MAC addresses. */
+static __always_inline struct ethhdr *move_head(struct xdp_md *ctx, const struct packet *p, const struct way *w,
+						__u64 *tags)
+{
+	int delta = (int)p->network - (int)(w->link + w->outer);
+	void *data = (void *)(long)ctx->data;
+
+	if (w->link > ETH_HLEN) {
+		if (data + ETH_HLEN + 2 * VLAN_HEADER > (void *)(long)ctx->data_end)
+			return NULL;
+		*tags = *(__u64 *)(data + 2 * ETH_ALEN);
+	}
+	if (delta && bpf_xdp_adjust_head(ctx, delta))
+		return NULL;
+	return (void *)(long)ctx->data;
+}
+
+static __always_inline enum ringlb_verdict rewrite(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
+						   const struct ringlb_backend *b, const struct way *w)
+{
+	__u64 tags = 0;
+	struct ethhdr *eth = move_head(ctx, p, w, &tags);
+	void *end = (void *)(long)ctx->data_end;
+	__u32 *network = (void *)eth + w->link;
+
+	if (!eth)
+		return RINGLB_VERDICT_DROPPED_NO_HEADROOM;
+	if ((void *)network + w->outer > end)
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
+	write_addresses(eth, w->next_hop, w->output);
+	if (w->link > ETH_HLEN)
+		*(__u32 *)((void *)eth + 2 * ETH_ALEN) = tags;
+	if (w->link > ETH_HLEN + VLAN_HEADER)
+		*(__u32 *)((void *)eth + 2 * ETH_ALEN + VLAN_HEADER) = tags >> 32;
+	*((__be16 *)network - 1) = w->ethertype;
+	if (w->outer == sizeof(struct ipv6hdr))
+		write_outer_ipv6(network, p, c, b);
+	else if (w->outer)
+		write_outer_ipv4(network, p, c, b);
+	return GO_ON;
+}
+
+/* Sends the packet to the backend. *action is set where the verdict is GO_ON. */
+static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
+						   struct ringlb_backend *b, int *action)
+{
+	struct way w = { .next_hop = next_hop(ctx, p, c, b), .link = ETH_HLEN };
+	__u32 slot = slot_of(w.next_hop);
+	bool ipv6 = p->ipv6, same_link;
+	enum ringlb_verdict verdict;
+
+	if (!w.next_hop)
+		return RINGLB_VERDICT_DROPPED_NO_NEIGHBOUR;
+	if (slot >= RINGLB_MAX_OUTPUTS)
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
+	w.output = &c->tables->outputs[slot];
+	same_link = w.output->ifindex == ctx->ingress_ifindex;
+	if (same_link)
+		w.link = p->network;
+	if (c->service->forward == RINGLB_FORWARD_IPIP) {
+		ipv6 = b->flags & RINGLB_BACKEND_IPV6;
+		w.outer = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+	}
+	w.ethertype = ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	verdict = rewrite(ctx, p, c, b, &w);
+	if (verdict != GO_ON)
+		return verdict;
+	*action = same_link ? XDP_TX : bpf_redirect_map(&outputs, slot, XDP_ABORTED);
+	return *action == XDP_ABORTED ? RINGLB_VERDICT_DROPPED_INTERNAL : GO_ON;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Step 1: what a frame is. Reads the packet only here; later steps work on struct packet, so that nothing has to be read
+ * again after the packet's head has moved.
+ */
+#ifndef RINGLB_PARSE_BPF_H
+#define RINGLB_PARSE_BPF_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <stdbool.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "ringlb_abi.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* A step returns the verdict that ends the packet's way, or this. */
+#define GO_ON RINGLB_VERDICT_FORWARDED
+
+#define VLAN_HEADER 4
+#define FRAGMENT_MASK 0x3fff /* "more fragments" and the offset */
+
+struct packet {
+	__u64 client[2]; /* addresses, 16 bytes as loaded from memory, IPv4 mapped */
+	__u64 service[2];
+	__be16 client_port;
+	__be16 service_port;
+	__u8 protocol; /* TCP or UDP; 0, with ports 0, where they are not to be used, and `fault` says why */
+	__u8 tos;      /* DSCP and ECN */
+	bool ipv6;
+	enum ringlb_verdict fault; /* the verdict if the packet is for a service address */
+	__u32 frame;               /* bytes */
+	__u32 network;             /* offset of the IP header */
+	__u32 length;              /* of the IP packet, header included; the frame may be longer */
+};
+
+static __always_inline __u64 mapped_ipv4(__be32 address)
+{
+	return (__u64)address << 32 | 0xffff0000;
+}
+
+static __always_inline __be32 unmapped_ipv4(__u64 low_half)
+{
+	return low_half >> 32;
+}
+
+static __always_inline bool is_vlan(__be16 ethertype)
+{
+	return ethertype == bpf_htons(ETH_P_8021Q) || ethertype == bpf_htons(ETH_P_8021AD);
+}
+
+/* Ports of TCP and UDP. `rest` is what the IP header says is left for them. Refuses what a receiver would drop, too. */
+static __always_inline enum ringlb_verdict parse_ports(struct packet *p, void *transport, void *end, __u32 rest,
+						       __u8 protocol)
+{
+	if (protocol == IPPROTO_TCP) {
+		struct tcphdr *tcp = transport;
+
+		if (rest < sizeof(*tcp) || (void *)(tcp + 1) > end || tcp->doff * 4u < sizeof(*tcp) ||
+		    tcp->doff * 4u > rest)
+			return RINGLB_VERDICT_DROPPED_MALFORMED;
+		p->client_port = tcp->source;
+		p->service_port = tcp->dest;
+	} else if (protocol == IPPROTO_UDP) {
+		struct udphdr *udp = transport;
+
+		if (rest < sizeof(*udp) || (void *)(udp + 1) > end || bpf_ntohs(udp->len) < sizeof(*udp) ||
+		    bpf_ntohs(udp->len) > rest)
+			return RINGLB_VERDICT_DROPPED_MALFORMED;
+		p->client_port = udp->source;
+		p->service_port = udp->dest;
+	} else {
+		return RINGLB_VERDICT_PASSED_PROTOCOL;
+	}
+	p->protocol = protocol;
+	return GO_ON;
+}
+
+/* A header too short to name a destination is left to the host: nobody can say that it is for a service. */
+static __always_inline enum ringlb_verdict parse_ipv4(struct packet *p, void *network, void *end)
+{
+	struct iphdr *ip = network;
+	__u32 header;
+
+	if ((void *)(ip + 1) > end)
+		return RINGLB_VERDICT_PASSED_NO_SERVICE;
+	header = ip->ihl * 4u;
+	p->ipv6 = false;
+	p->tos = ip->tos;
+	p->length = bpf_ntohs(ip->tot_len);
+	p->client[0] = 0;
+	p->client[1] = mapped_ipv4(ip->saddr);
+	p->service[0] = 0;
+	p->service[1] = mapped_ipv4(ip->daddr);
+	if (ip->version != 4 || header < sizeof(*ip) || p->length < header || p->length > p->frame - p->network)
+		p->fault = RINGLB_VERDICT_DROPPED_MALFORMED;
+	else if (ip->frag_off & bpf_htons(FRAGMENT_MASK))
+		p->fault = RINGLB_VERDICT_DROPPED_FRAGMENT;
+	else
+		p->fault = parse_ports(p, network + header, end, p->length - header, ip->protocol);
+	return GO_ON;
+}
+
+static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *network, void *end)
+{
+	struct ipv6hdr *ip = network;
+	__u32 payload;
+
+	if ((void *)(ip + 1) > end)
+		return RINGLB_VERDICT_PASSED_NO_SERVICE;
+	payload = bpf_ntohs(ip->payload_len);
+	p->ipv6 = true;
+	p->tos = bpf_ntohs(*(__be16 *)ip) >> 4;
+	p->length = payload + sizeof(*ip);
+	__builtin_memcpy(p->client, &ip->saddr, sizeof(p->client));
+	__builtin_memcpy(p->service, &ip->daddr, sizeof(p->service));
+	if (ip->version != 6 || p->length > p->frame - p->network)
+		p->fault = RINGLB_VERDICT_DROPPED_MALFORMED;
+	else if (ip->nexthdr == IPPROTO_FRAGMENT)
+		p->fault = RINGLB_VERDICT_DROPPED_FRAGMENT;
+	else
+		p->fault = parse_ports(p, ip + 1, end, payload, ip->nexthdr);
+	return GO_ON;
+}
+
+static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct packet *p)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	__be16 ethertype;
+
+	if ((void *)(eth + 1) > end)
+		return RINGLB_VERDICT_PASSED_NOT_IP;
+	p->frame = end - data;
+	p->network = sizeof(*eth);
+	p->protocol = 0;
+	p->client_port = 0;
+	p->service_port = 0;
+	ethertype = eth->h_proto;
+#pragma unroll
+	for (int tags = 0; tags < 2 && unlikely(is_vlan(ethertype)); tags++) {
+		p->network += VLAN_HEADER;
+		if (data + p->network > end)
+			return RINGLB_VERDICT_PASSED_NOT_IP;
+		ethertype = *(__be16 *)(data + p->network - sizeof(ethertype));
+	}
+	if (ethertype == bpf_htons(ETH_P_IP))
+		return parse_ipv4(p, data + p->network, end);
+	if (ethertype == bpf_htons(ETH_P_IPV6))
+		return parse_ipv6(p, data + p->network, end);
+	return RINGLB_VERDICT_PASSED_NOT_IP;
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Step 4: the owner of a position. The table is described at struct ringlb_service.
+ *
+ * A bucket holds about four points and a sentinel that no key passes, so its first eight entries nearly always have the
+ * answer: they are compared without a branch, since whether a point is smaller is a coin toss that a processor guesses
+ * wrong every second time. What the eight reach into behind the bucket's end does not count: it comes after an entry
+ * that is not smaller.
+ */
+#ifndef RINGLB_RING_BPF_H
+#define RINGLB_RING_BPF_H
+
+#include "service.bpf.h"
+
+#define RANK_POINTS 8
+#define SEARCH_ROUNDS 23 /* a bucket has less than 2^23 points: 4 * RINGLB_MAX_POINTS in the whole table */
+
+/* 1 where a < b, else 0. In C the compiler makes a branch of it, and the verifier goes both ways. */
+static __always_inline __u64 is_below(__u32 a, __u32 b)
+{
+	__u64 d = (__u64)a - (__u64)b;
+
+	asm volatile("%0 >>= 63" : "+r"(d));
+	return d;
+}
+
+/* Index of the first point of [low, high) that is not below key; high is the sentinel's, which never is. */
+static __always_inline __u32 search_long_bucket(const void *t, const struct ringlb_service *s, __u32 key, __u32 low,
+						__u32 high)
+{
+	for (int i = 0; i < SEARCH_ROUNDS && low < high; i++) {
+		__u32 middle = low + (high - low) / 2;
+		const __u32 *point = table_at(t, s->points_off + (__u64)middle * sizeof(*point));
+
+		if (!point)
+			break;
+		if (*point < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Finds the point that has the position: *at is its index, *point the point. */
+static __always_inline bool ring_search(const void *t, const struct ringlb_service *s, __u32 position, __u32 *at,
+					__u32 *point)
+{
+	__u32 key = position << s->bits;
+	const __u32 *index = table_at(t, s->index_off + ((__u64)position >> (32 - s->bits)) * sizeof(*index));
+	const __u32 *points;
+	__u64 smaller = 1, rank = 0;
+
+	if (!index)
+		return false;
+	points = table_at(t, s->points_off + (__u64)index[0] * sizeof(*points));
+	if (!points)
+		return false;
+#pragma unroll
+	for (int i = 0; i < RANK_POINTS; i++) {
+		smaller &= is_below(points[i], key);
+		rank += smaller;
+	}
+	if (likely(rank < RANK_POINTS)) {
+		*at = index[0] + rank;
+		*point = points[rank];
+		return true;
+	}
+	*at = search_long_bucket(t, s, key, index[0] + RANK_POINTS, index[1] - 1);
+	points = table_at(t, s->points_off + (__u64)*at * sizeof(*points));
+	if (!points)
+		return false;
+	*point = *points;
+	return true;
+}
+
+/* The backend that owns the position: an index, or RINGLB_NO_BACKEND where the table contradicts itself. */
+static __always_inline __u32 ring_owner(const void *t, const struct ringlb_service *s, __u32 position)
+{
+	const __u16 *owner;
+	__u32 at, point;
+
+	if (!ring_search(t, s, position, &at, &point))
+		return RINGLB_NO_BACKEND;
+	owner = table_at(t, s->owners_off + (__u64)(point & ((1u << (s->bits - 1)) - 1)) * sizeof(*owner));
+	return owner ? *owner : RINGLB_NO_BACKEND;
+}
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The path of a packet: parse, service, hash, owner, next hop, forward, count. Each step is a header of its own; this
+ * file is their order. A step returns GO_ON, or the verdict that ends the packet's way.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "ringlb_abi.h"
+
+#include "maps.bpf.h"
+#include "parse.bpf.h"
+#include "service.bpf.h"
+#include "ring.bpf.h"
+#include "forward.bpf.h"
+#include "count.bpf.h"
+
+/* Parse, service, hash, owner: what both programs do. Writes nothing. */
+static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct packet *p, struct choice *c)
+{
+	enum ringlb_verdict verdict = parse(ctx, p);
+
+	if (verdict != GO_ON)
+		return verdict;
+	c->service = service_of(c->tables, c->root, p);
+	if (!c->service)
+		return RINGLB_VERDICT_PASSED_NO_SERVICE;
+	if (p->fault != GO_ON)
+		return p->fault;
+	if (!c->service->bits)
+		return RINGLB_VERDICT_DROPPED_NO_BACKEND;
+	c->position = flow_position(c->root, c->service, p);
+	c->owner = ring_owner(c->tables, c->service, c->position);
+	return c->owner == RINGLB_NO_BACKEND ? RINGLB_VERDICT_DROPPED_INTERNAL : GO_ON;
+}
+
+/* The whole way of a packet. *action is what to do with it where the verdict is "forwarded". */
+static __always_inline enum ringlb_verdict steer(struct xdp_md *ctx, struct choice *c, int *action)
+{
+	struct packet p;
+	enum ringlb_verdict verdict = choose(ctx, &p, c);
+	struct ringlb_backend *b;
+
+	if (verdict != GO_ON)
+		return verdict;
+	b = bpf_map_lookup_elem(&backends, &c->owner);
+	if (!b)
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
+	verdict = forward(ctx, &p, c, b, action);
+	if (verdict != GO_ON)
+		return verdict;
+	count_frame(&service_stats, c->service->index, p.frame);
+	count_frame(&backend_stats, c->owner, p.frame);
+	return RINGLB_VERDICT_FORWARDED;
+}
+
+/* Reads the state word, once for each packet: everything else follows from it. */
+static __always_inline bool begin(struct choice *c, __u64 *state)
+{
+	__u32 zero = 0;
+
+	*c = (struct choice){ .tables = bpf_map_lookup_elem(&tables, &zero), .owner = RINGLB_NO_BACKEND };
+	if (!c->tables)
+		return false;
+	*state = *(const volatile __u64 *)&c->tables->state;
+	c->root = &c->tables->roots[*state & 1];
+	return true;
+}
+
+SEC("xdp")
+int prog(struct xdp_md *ctx)
+{
+	enum ringlb_verdict verdict;
+	int action = XDP_ABORTED;
+	struct choice c;
+	__u64 state;
+
+	if (!begin(&c, &state))
+		return XDP_ABORTED;
+	verdict = steer(ctx, &c, &action);
+	count_verdict(verdict);
+	if (verdict == RINGLB_VERDICT_FORWARDED)
+		return action;
+	return RINGLB_VERDICT_IS_DROP(verdict) ? XDP_DROP : XDP_PASS;
+}
+
+/* Never attached: answers where a packet would go, over the packet itself, and changes nothing. */
+SEC("xdp")
+int lookup(struct xdp_md *ctx)
+{
+	enum ringlb_verdict verdict;
+	struct ringlb_lookup *out;
+	struct packet p;
+	struct choice c;
+	__u64 state;
+
+	if (!begin(&c, &state))
+		return XDP_ABORTED;
+	verdict = choose(ctx, &p, &c);
+	out = (void *)(long)ctx->data;
+	if ((void *)(out + 1) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+	*out = (struct ringlb_lookup){
+		.verdict = verdict,
+		.position = c.position,
+		.service = c.service ? c.service->index : RINGLB_NO_BACKEND,
+		.backend = c.owner,
+		.owner = c.owner,
+		.previous = c.owner,
+		.revision = state >> 1,
+		.jiffies = bpf_jiffies64(),
+	};
+	return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

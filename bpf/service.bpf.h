@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Steps 2 and 3: the service that a packet is for, and its flow's position on the ring. */
+#ifndef RINGLB_SERVICE_BPF_H
+#define RINGLB_SERVICE_BPF_H
+
+#include "flow_hash.h"
+#include "maps.bpf.h"
+#include "parse.bpf.h"
+
+#define SLOTS_PER_BUCKET 4
+
+/* What the steps find out about a packet, one after the other. */
+struct choice {
+	const struct ringlb_tables *tables;
+	const struct ringlb_root *root;       /* of the side that was current when the packet came */
+	const struct ringlb_service *service; /* NULL: for none */
+	__u32 position;
+	__u32 owner; /* index of a backend, or RINGLB_NO_BACKEND */
+};
+
+/* Of the 4 bytes behind a service's address, as loaded, those that belong to its key: port and protocol. */
+#define SERVICE_KEY_MASK 0xffffffu
+
+/*
+ * Memory of the table at an offset, or NULL: nothing that user space wrote is trusted, and the verifier wants to see it.
+ * Up to RINGLB_TABLES_SLACK bytes may be read there.
+ */
+static __always_inline const void *table_at(const void *t, __u64 offset)
+{
+	if (unlikely(offset > tables_bound))
+		return NULL;
+	/* Else clang adds before it compares: "math between map_value pointer and register with unbounded min value". */
+	asm volatile("" : "+r"(offset));
+	return t + offset;
+}
+
+static __always_inline bool is_service(const struct ringlb_service *s, const __u64 address[2], __be16 port,
+				       __u8 protocol)
+{
+	const __u64 *half = (const __u64 *)s->address;
+	__u32 key = *(const __u32 *)&s->port & SERVICE_KEY_MASK;
+
+	return !((half[0] ^ address[0]) | (half[1] ^ address[1]) | (key ^ (port | (__u32)protocol << 16)));
+}
+
+static __always_inline const struct ringlb_service *service_find(const void *t, const struct ringlb_root *root,
+								 const __u64 address[2], __be16 port, __u8 protocol)
+{
+	__u32 hash = ringlb_service_hash(address[0], address[1], port, protocol);
+	__u64 bucket = (__u64)hash >> (32 - root->services_bits);
+	const __u32 *slot = table_at(t, root->services_slots + bucket * SLOTS_PER_BUCKET * sizeof(*slot));
+
+	if (!slot)
+		return NULL;
+#pragma unroll
+	for (int i = 0; i < SLOTS_PER_BUCKET; i++) {
+		__u32 number = slot[i] & 0xffff;
+		const struct ringlb_service *s;
+
+		if (likely(slot[i] >> 16 != (hash & 0xffff)) || !number)
+			continue;
+		s = table_at(t, root->services_off + (number - 1ull) * sizeof(*s));
+		if (!s)
+			return NULL;
+		if (is_service(s, address, port, protocol))
+			return s;
+	}
+	return NULL;
+}
+
+/* NULL: the packet is for no service. A packet without a port finds the entry that stands for the whole address. */
+static __always_inline const struct ringlb_service *service_of(const void *t, const struct ringlb_root *root,
+							       const struct packet *p)
+{
+	const struct ringlb_service *s = service_find(t, root, p->service, p->service_port, p->protocol);
+
+	if (!s && p->protocol && root->flags & RINGLB_ROOT_ANY_PORT)
+		s = service_find(t, root, p->service, 0, p->protocol);
+	return s;
+}
+
+/* Mask, as loaded from memory, of the first `bits` bits of 8 bytes. */
+static __always_inline __u64 prefix_mask(__u32 bits)
+{
+	return bits ? bpf_cpu_to_be64(~0ull << (64 - bits)) : 0;
+}
+
+static __always_inline __u32 source_position(const struct ringlb_root *root, const struct ringlb_service *s,
+					     const struct packet *p)
+{
+	__u32 prefix = s->source_prefix;
+	__u64 in[2];
+
+	if (!p->ipv6) {
+		in[0] = unmapped_ipv4(p->client[1]) & (__u32)prefix_mask(prefix < 32 ? prefix : 32);
+		return flow_hash_siphash13(root->hash_key, in, 1) >> 32;
+	}
+	in[0] = p->client[0] & prefix_mask(prefix < 64 ? prefix : 64);
+	in[1] = prefix > 64 ? p->client[1] & prefix_mask(prefix < 128 ? prefix - 64 : 64) : 0;
+	return flow_hash_siphash13(root->hash_key, in, 2) >> 32;
+}
+
+static __always_inline __u32 flow_position(const struct ringlb_root *root, const struct ringlb_service *s,
+					   const struct packet *p)
+{
+	if (s->affinity == RINGLB_AFFINITY_SOURCE)
+		return source_position(root, s, p);
+	if (!p->ipv6) {
+		struct flow_key4 key = {
+			.client = unmapped_ipv4(p->client[1]),
+			.service = unmapped_ipv4(p->service[1]),
+			.client_port = p->client_port,
+			.service_port = p->service_port,
+			.protocol = p->protocol,
+		};
+
+		return flow_hash4(root->hash_key, &key);
+	} else {
+		struct flow_key6 key = {
+			.client_port = p->client_port,
+			.service_port = p->service_port,
+			.protocol = p->protocol,
+		};
+
+		__builtin_memcpy(key.client, p->client, sizeof(key.client));
+		__builtin_memcpy(key.service, p->service, sizeof(key.service));
+		return flow_hash6(root->hash_key, &key);
+	}
+}
+
+#endif
