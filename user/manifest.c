@@ -35,24 +35,28 @@ static json_t *pool_write(const struct state_pool *p)
 
 char *manifest_write(const struct state *s)
 {
-	char *config = config_emit(s->config, true), *text = NULL;
-	json_t *pools = json_array(), *services = json_array(), *root;
+	struct config self_contained = *s->config;
+	json_t *pools = json_array(), *services = json_array(), *interfaces = json_array(), *root;
+	char *config, *text = NULL;
+
+	self_contained.hash_key_file = NULL; /* what runs must not depend on a file that may change */
+	config = config_emit(&self_contained, true);
 
 	for (size_t i = 0; i < s->pools; i++)
 		json_array_append_new(pools, pool_write(&s->pool[i]));
 	for (size_t i = 0; i < s->config->services; i++)
 		json_array_append_new(services, json_integer(s->service_index[i]));
-	root = json_pack("{s:I, s:I, s:s, s:s, s:s, s:o, s:o}", "generation", (json_int_t)s->generation, "revision",
-			 (json_int_t)s->revision, "digest", s->digest, "file", s->config->file ? s->config->file : "",
-			 "config", config, "services", services, "pools", pools);
+	for (size_t i = 0; i < s->config->interfaces; i++)
+		json_array_append_new(interfaces, json_integer(s->ifindex[i]));
+	root = json_pack("{s:I, s:I, s:s, s:s, s:s*, s:s, s:o, s:o, s:o}", "generation", (json_int_t)s->generation,
+			 "revision", (json_int_t)s->revision, "digest", s->digest, "file",
+			 s->config->file ? s->config->file : "", "key_file", s->config->hash_key_file, "config", config,
+			 "interfaces", interfaces, "services", services, "pools", pools);
 	if (root)
 		text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	free(config);
-	if (!text) { /* jansson fails only without memory, or on text that config.c does not let in */
-		diag_fatal("out of memory");
-	}
-	return text;
+	return text ? text : xstrdup(""); /* without memory; manifest_read refuses it */
 }
 
 static int backend_read(json_t *o, struct state_backend *b)
@@ -148,12 +152,13 @@ static int pool_read(json_t *o, const void *tables, size_t tables_bytes, struct 
 
 static int state_read(json_t *root, const void *tables, size_t tables_bytes, struct state *s, struct diag *d)
 {
-	const char *digest, *file, *config;
+	const char *digest, *file, *config, *key_file = NULL;
 	json_int_t generation, revision;
-	json_t *services, *pools;
+	json_t *interfaces, *services, *pools;
 
-	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s:s, s:o, s:o}", "generation", &generation, "revision", &revision,
-			"digest", &digest, "file", &file, "config", &config, "services", &services, "pools", &pools))
+	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o}", "generation", &generation, "revision",
+			&revision, "digest", &digest, "file", &file, "key_file", &key_file, "config", &config, "interfaces",
+			&interfaces, "services", &services, "pools", &pools))
 		return -EINVAL;
 	s->generation = (uint32_t)generation;
 	s->revision = (uint64_t)revision;
@@ -161,8 +166,13 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 		return -EINVAL;
 	strcpy(s->digest, digest);
 	s->config = config_parse(file, config, strlen(config), d);
-	if (!s->config || json_array_size(services) != s->config->services || json_array_size(pools) != s->config->pools)
+	if (!s->config || json_array_size(services) != s->config->services ||
+	    json_array_size(pools) != s->config->pools || json_array_size(interfaces) != s->config->interfaces)
 		return -EINVAL;
+	s->config->hash_key_file = key_file ? xstrdup(key_file) : NULL;
+	s->ifindex = xcalloc(s->config->interfaces + 1, sizeof(*s->ifindex));
+	for (size_t i = 0; i < s->config->interfaces; i++)
+		s->ifindex[i] = (uint32_t)json_integer_value(json_array_get(interfaces, i));
 	s->service_index = xcalloc(s->config->services + 1, sizeof(*s->service_index));
 	for (size_t i = 0; i < s->config->services; i++)
 		s->service_index[i] = (uint16_t)json_integer_value(json_array_get(services, i));

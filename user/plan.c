@@ -225,6 +225,7 @@ int plan_make(const struct state *running, struct config *config, const struct p
 	memset(out, 0, sizeof(*out));
 	out->next = xcalloc(1, sizeof(*out->next));
 	out->next->config = config;
+	out->next->ifindex = xcalloc(config->interfaces + 1, sizeof(*out->next->ifindex));
 	out->next->generation = running ? running->generation : 0;
 	out->next->revision = running ? running->revision : 0;
 	err = pools_next(out, running, d);

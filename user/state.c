@@ -34,6 +34,7 @@ void state_free(struct state *s)
 	for (size_t i = 0; i < s->pools; i++)
 		state_pool_clear(&s->pool[i]);
 	free(s->pool);
+	free(s->ifindex);
 	free(s->service_index);
 	config_free(s->config);
 	free(s);

@@ -43,6 +43,7 @@ struct state {
 	char digest[33];		/* hex, see state_digest */
 	struct state_pool *pool;	/* pool[i] is config->pool[i]'s */
 	size_t pools;
+	uint32_t *ifindex;	/* of config->interface[i], as attached; 0: not yet */
 	uint16_t *service_index;	/* of config->service[i], in service_stats */
 };
 

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "advise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OUTER_IPV4 20u
+#define OUTER_IPV6 40u
+
+static bool pool_encapsulates(const struct state *s, size_t pool)
+{
+	for (size_t i = 0; i < s->config->services; i++)
+		if (s->config->service[i].pool == pool && s->config->service[i].forward != RINGLB_FORWARD_L2)
+			return true;
+	return false;
+}
+
+/* The largest packet that clients can send in, by the interfaces' MTU. */
+static uint32_t largest_packet(struct netlink *nl, const struct config *c, const char **name)
+{
+	uint32_t mtu = 0;
+
+	for (size_t i = 0; i < c->interfaces; i++) {
+		struct link_info link;
+
+		if (!link_by_name(nl, c->interface[i], &link) && link.mtu > mtu) {
+			mtu = link.mtu;
+			*name = c->interface[i];
+		}
+	}
+	return mtu;
+}
+
+/* One warning a way: backends behind the same interface with the same MTU say nothing new. */
+static void advise_mtu(struct netlink *nl, const struct state *s, const struct nexthops *hops, struct diag *d)
+{
+	const char *in = "";
+	uint32_t largest = largest_packet(nl, s->config, &in);
+	unsigned int warned = 0;
+
+	for (size_t i = 0; i < s->pools; i++)
+		for (size_t j = 0; pool_encapsulates(s, i) && j < s->pool[i].backends; j++) {
+			const struct state_backend *b = &s->pool[i].backend[j];
+			const struct nexthop *h = nexthops_find(hops, &b->address);
+			uint32_t outer = address_is_ipv4(&b->address) ? OUTER_IPV4 : OUTER_IPV6;
+			char name[IF_NAMESIZE] = "?";
+
+			if (!h || !h->has_route || h->route.local || largest + outer <= h->route.mtu ||
+			    warned == h->route.ifindex)
+				continue;
+			warned = h->route.ifindex;
+			if_indextoname(h->route.ifindex, name);
+			diag_warning(d, "mtu", "",
+				     "pool %s: a packet of %u bytes from %s does not fit the way to backend %s (MTU %u on %s) with "
+				     "its outer header of %u bytes: raise the MTU of %s and of the links behind it to %u, or give "
+				     "the clients' route to the service an MTU of %u",
+				     s->pool[i].name, largest, in, b->name, h->route.mtu, name, outer, name, largest + outer,
+				     h->route.mtu - outer);
+		}
+}
+
+static void advise_arp(struct netlink *nl, const struct state *s, struct diag *d)
+{
+	for (size_t i = 0; i < s->config->services; i++) {
+		const struct config_service *v = &s->config->service[i];
+		char text[ADDRESS_TEXT], name[IF_NAMESIZE] = "?";
+		unsigned int ifindex;
+		bool seen = false;
+
+		for (size_t j = 0; j < i; j++)
+			seen |= address_equal(&s->config->service[j].address, &v->address);
+		if (seen || !address_in_subnet(nl, &v->address, &ifindex) || address_is_local(nl, &v->address))
+			continue;
+		if_indextoname(ifindex, name);
+		address_text(&v->address, text);
+		diag_warning(d, "arp", "",
+			     "service %s: %s lies in a subnet of %s, and this host does not answer %s for it: give the host the "
+			     "address (ip address add %s/%u dev lo), or take one outside the subnet and route it here",
+			     v->name, text, name, address_is_ipv4(&v->address) ? "ARP" : "neighbour discovery", text,
+			     address_is_ipv4(&v->address) ? 32 : 128);
+	}
+}
+
+static bool configured(const struct config *c, const char *interface)
+{
+	for (size_t i = 0; i < c->interfaces; i++)
+		if (!strcmp(c->interface[i], interface))
+			return true;
+	return false;
+}
+
+static void advise_output(const struct state *s, const struct nexthops *hops, struct diag *d)
+{
+	unsigned int warned = 0;
+
+	for (size_t i = 0; i < hops->count; i++) {
+		const struct nexthop *h = &hops->hop[i];
+		char name[IF_NAMESIZE];
+
+		if (!h->has_route || h->route.local || h->route.ifindex == warned ||
+		    !if_indextoname(h->route.ifindex, name) || configured(s->config, name))
+			continue;
+		warned = h->route.ifindex;
+		diag_warning(d, "output-interface", "",
+			     "backend %s is reached through %s, which is not among the interfaces: many drivers accept redirected "
+			     "packets only on an interface that has an XDP program: add %s to interfaces",
+			     h->name, name, name);
+	}
+}
+
+static void advise_neighbours(const struct nexthops *hops, struct diag *d)
+{
+	char text[ADDRESS_TEXT], gateway[ADDRESS_TEXT];
+
+	for (size_t i = 0; i < hops->count; i++) {
+		const struct nexthop *h = &hops->hop[i];
+
+		address_text(&h->address, text);
+		if (!h->has_route)
+			diag_warning(d, "no-route", "",
+				     "backend %s: there is no route to %s (%s): its packets are dropped until there is one", h->name,
+				     text, strerror(-h->error));
+		else if (h->route.local)
+			diag_warning(d, "local-backend", "",
+				     "backend %s: %s is this host's own address: its packets are dropped; backends must be other "
+				     "hosts",
+				     h->name, text);
+		else if (h->error)
+			diag_warning(d, "no-neighbour", "",
+				     "backend %s: %s, its next hop, does not answer %s yet: its packets are dropped until it does",
+				     h->name, address_text(&h->route.gateway, gateway),
+				     address_is_ipv4(&h->route.gateway) ? "ARP" : "neighbour discovery");
+	}
+}
+
+static int forwarding(const char *family, const char *interface)
+{
+	char path[128], value = '1';
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/%s/forwarding", family, interface);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (read(fd, &value, 1) < 0)
+		value = '1';
+	close(fd);
+	return value != '0';
+}
+
+/* Without forwarding the kernel refuses bpf_fib_lookup: the data plane then keeps what netlink said last. */
+static void advise_forwarding(const struct state *s, const struct nexthops *hops, struct diag *d)
+{
+	bool ipv4 = false, ipv6 = false;
+
+	for (size_t i = 0; i < hops->count; i++) {
+		ipv4 |= address_is_ipv4(&hops->hop[i].address);
+		ipv6 |= !address_is_ipv4(&hops->hop[i].address);
+	}
+	for (size_t i = 0; i < s->config->interfaces; i++) {
+		const char *name = s->config->interface[i];
+		const char *family = ipv4 && !forwarding("ipv4", name) ? "ipv4" :
+				     ipv6 && !forwarding("ipv6", name) ? "ipv6" : NULL;
+
+		if (family)
+			diag_warning(d, "forwarding", "",
+				     "%s forwarding is off on %s: a changed next hop of a backend is noticed at the next command "
+				     "only: sysctl -w net.%s.conf.%s.forwarding=1",
+				     family, name, family, name);
+	}
+}
+
+void advise(struct netlink *nl, const struct state *s, const struct nexthops *hops, struct diag *d)
+{
+	advise_mtu(nl, s, hops, d);
+	advise_arp(nl, s, d);
+	advise_output(s, hops, d);
+	advise_neighbours(hops, d);
+	advise_forwarding(s, hops, d);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Carrying out a plan: everything is built aside in the mapped memory, published by one word, and what is no longer
+ * used is freed after a grace period. Knows the datapath and netlink, prints nothing.
+ */
+#ifndef RINGLB_COMMIT_H
+#define RINGLB_COMMIT_H
+
+#include "datapath.h"
+#include "instance.h"
+#include "neighbour.h"
+#include "plan.h"
+
+struct running {
+	struct datapath *dp;
+	struct state *state;
+	struct datapath_link *link;	/* pinned links */
+	size_t links;
+};
+
+/* What runs in the instance. 0; -ENOENT when nothing is attached; else -errno with a message in d. */
+int running_open(const struct instance *i, struct running *out, struct diag *d);
+void running_close(struct running *r);
+/* The pinned link of config interface i of what runs, or NULL. */
+const struct datapath_link *running_link(const struct running *r, size_t interface);
+/* What runs, for plan_make: an array to be freed, names owned by r. */
+struct plan_interface *running_interfaces(const struct running *r, size_t *count);
+
+/* Sizes of maps for a configuration. */
+void commit_sizes(const struct state *next, struct datapath_sizes *out);
+/* attach: loads, writes, publishes, attaches to every interface and pins: all or nothing. Warnings go to d. 0 or -errno. */
+int commit_attach(const struct instance *i, struct plan *plan, struct diag *d);
+/* apply: executes the plan's operations on what runs. On failure what ran still runs unchanged. 0 or -errno with a message. */
+int commit_apply(const struct instance *i, struct running *r, struct plan *plan, struct diag *d);
+
+#endif

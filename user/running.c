@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Opening what runs: the pins, and the state that the manifest and the tables describe. */
+#include <errno.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commit.h"
+#include "manifest.h"
+
+#define TRIES 100 /* a commit takes milliseconds; this many would have to fall into as many reads */
+
+/* Reads the side that the word names; NULL when it changed meanwhile or contradicts itself, the latter with a message. */
+static struct state *read_once(struct datapath *dp, bool *changed, struct diag *d)
+{
+	size_t bytes;
+	struct ringlb_tables *t = datapath_tables(dp, &bytes);
+	uint64_t word = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
+	const struct ringlb_root *root = &t->roots[word & 1];
+	struct state *s = NULL;
+
+	if (root->manifest_off < bytes && root->manifest_len <= bytes - root->manifest_off)
+		s = manifest_read((const char *)t + root->manifest_off, root->manifest_len, t, bytes, d);
+	else
+		diag_error(d, "manifest", "", "what runs can't be read back from the kernel: detach and attach to start anew");
+	*changed = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != word;
+	if (s && !*changed)
+		s->revision = word >> 1;
+	return s;
+}
+
+static struct state *read_state(struct datapath *dp, struct diag *d)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct diag mine = {0};
+		bool changed;
+		struct state *s = read_once(dp, &changed, &mine);
+
+		if (s && !changed) {
+			diag_free(&mine);
+			return s;
+		}
+		if (!s && !changed)
+			for (size_t j = 0; j < mine.count; j++)
+				diag_add(d, mine.entry[j].level, mine.entry[j].code, mine.entry[j].where, "%s",
+					 mine.entry[j].message);
+		diag_free(&mine);
+		state_free(s);
+		if (!changed)
+			return NULL;
+	}
+	diag_error(d, "busy", "", "the configuration changes faster than it can be read: try again");
+	return NULL;
+}
+
+int running_open(const struct instance *i, struct running *out, struct diag *d)
+{
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = datapath_open(i->pins, &out->dp, d);
+	if (err)
+		return err;
+	out->state = read_state(out->dp, d);
+	err = out->state ? datapath_links(i->pins, &out->link, &out->links) : -EPROTO;
+	if (err)
+		running_close(out);
+	return err;
+}
+
+void running_close(struct running *r)
+{
+	state_free(r->state);
+	free(r->link);
+	datapath_free(r->dp);
+	memset(r, 0, sizeof(*r));
+}
+
+const struct datapath_link *running_link(const struct running *r, size_t interface)
+{
+	for (size_t i = 0; i < r->links; i++)
+		if (r->link[i].ifindex == r->state->ifindex[interface])
+			return &r->link[i];
+	return NULL;
+}
+
+struct plan_interface *running_interfaces(const struct running *r, size_t *count)
+{
+	const struct config *c = r->state->config;
+	struct plan_interface *v = xcalloc(c->interfaces + 1, sizeof(*v));
+
+	*count = c->interfaces;
+	for (size_t i = 0; i < c->interfaces; i++) {
+		const struct datapath_link *l = running_link(r, i);
+
+		v[i] = (struct plan_interface){
+			.name = c->interface[i],
+			.attached = l != NULL,
+			.alive = l && l->alive,
+			.native = l && l->mode == DATAPATH_NATIVE,
+		};
+	}
+	return v;
+}
