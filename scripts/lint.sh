@@ -12,7 +12,13 @@ mapfile -t shell_files < <(grep -rlE --exclude-dir=build --exclude-dir=.git -m1 
 defines=(-D_GNU_SOURCE '-DRINGLB_VERSION="lint"')
 jobs=$(nproc)
 
-format() { clang-format --dry-run -Werror "${c_files[@]}"; }
+# Versions of clang-format disagree; the tree is formatted as Debian 12's does.
+format() {
+	case $(clang-format --version) in
+	*' 14.'*) clang-format --dry-run -Werror "${c_files[@]}" ;;
+	*) echo 'format: not checked, clang-format 14 does that' ;;
+	esac
+}
 
 # Warnings are errors, with gcc for user space and clang for BPF; the unit tests too.
 warnings() {
