@@ -179,7 +179,7 @@ static void write_backend(struct commit *c, struct state_backend *b)
 	memcpy(&address, &b->address.byte[12], sizeof(address));
 	entry->incarnation = b->incarnation;
 	if (address_is_ipv4(&b->address))
-		entry->outer_sum = ringlb_outer_sum(0, address);
+		entry->outer_sum = ringlb_outer_sum(address);
 	entry->flags = (uint8_t)(RINGLB_BACKEND_USED | (address_is_ipv4(&b->address) ? 0 : RINGLB_BACKEND_IPV6));
 	datapath_clear_backend_counter(c->dp, b->index);
 }
@@ -372,6 +372,17 @@ static void execute_after(struct commit *c)
 	nexthops_release(c->nl, was, &c->hops);
 }
 
+/* The neighbours of backends that never came to run. */
+static void release_unused(struct commit *c)
+{
+	struct nexthops keep = {0};
+
+	if (c->running)
+		nexthops_resolve(c->nl, c->running->state, 0, &keep);
+	nexthops_release(c->nl, c->next, &keep);
+	nexthops_free(&keep);
+}
+
 static void commit_end(struct commit *c)
 {
 	nexthops_free(&c->hops);
@@ -411,8 +422,8 @@ int commit_attach(const struct instance *i, struct plan *plan, struct diag *d)
 		err = attach_interfaces(&c);
 	if (!err)
 		advise(c.nl, c.next, &c.hops, d);
-	if (err && c.dp)
-		nexthops_release(c.nl, c.next, NULL);
+	if (err)
+		release_unused(&c);
 	if (err && pinned)
 		datapath_unpin(i->pins, d);
 	datapath_free(c.dp);
@@ -441,7 +452,21 @@ int commit_apply(const struct instance *i, struct running *r, struct plan *plan,
 			execute_after(&c);
 		advise(c.nl, c.next, &c.hops, d);
 		err = 0;
+	} else {
+		release_unused(&c);
 	}
 	commit_end(&c);
+	return err;
+}
+
+int commit_detach(const struct instance *i, struct running *r, struct diag *d)
+{
+	struct netlink *nl;
+	int err = datapath_unpin(i->pins, d);
+
+	if (!err && r && !netlink_open(&nl)) {
+		nexthops_release(nl, r->state, NULL);
+		netlink_close(nl);
+	}
 	return err;
 }

@@ -32,5 +32,7 @@ void commit_sizes(const struct state *next, struct datapath_sizes *out);
 int commit_attach(const struct instance *i, struct plan *plan, struct diag *d);
 /* apply: executes the plan's operations on what runs. On failure what ran still runs unchanged. 0 or -errno with a message. */
 int commit_apply(const struct instance *i, struct running *r, struct plan *plan, struct diag *d);
+/* detach: removes every pin, half-built ones too; r, what ran, may be NULL where it could not be opened. 0 or -errno with a message. */
+int commit_detach(const struct instance *i, struct running *r, struct diag *d);
 
 #endif
