@@ -136,7 +136,7 @@ static __always_inline struct ethhdr *move_head(struct xdp_md *ctx, const struct
 	void *data = (void *)(long)ctx->data;
 
 	if (w->link > ETH_HLEN) {
-		if (data + ETH_HLEN + 2 * VLAN_HEADER > (void *)(long)ctx->data_end)
+		if (data + ETH_HLEN + MAX_VLAN_TAGS * VLAN_HEADER > (void *)(long)ctx->data_end)
 			return NULL;
 		*tags = *(__u64 *)(data + 2 * ETH_ALEN);
 	}

@@ -26,6 +26,7 @@
 #define GO_ON RINGLB_VERDICT_FORWARDED
 
 #define VLAN_HEADER 4
+#define MAX_VLAN_TAGS 2
 #define FRAGMENT_MASK 0x3fff /* "more fragments" and the offset */
 
 struct packet {
@@ -131,27 +132,35 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *ne
 	return GO_ON;
 }
 
-static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct packet *p)
+/* The ethertype behind up to two VLAN tags, and where its header starts; 0 where the frame ends before. */
+static __always_inline __be16 parse_link(void *data, void *end, __u32 *network)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
 	__be16 ethertype;
 
+	*network = sizeof(*eth);
 	if ((void *)(eth + 1) > end)
-		return RINGLB_VERDICT_PASSED_NOT_IP;
+		return 0;
+	ethertype = eth->h_proto;
+#pragma unroll
+	for (int tags = 0; tags < MAX_VLAN_TAGS && unlikely(is_vlan(ethertype)); tags++) {
+		*network += VLAN_HEADER;
+		if (data + *network > end)
+			return 0;
+		ethertype = *(__be16 *)(data + *network - sizeof(ethertype));
+	}
+	return ethertype;
+}
+
+static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct packet *p)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__be16 ethertype = parse_link(data, end, &p->network);
+
 	p->frame = end - data;
-	p->network = sizeof(*eth);
 	p->protocol = 0;
 	p->client_port = 0;
 	p->service_port = 0;
-	ethertype = eth->h_proto;
-#pragma unroll
-	for (int tags = 0; tags < 2 && unlikely(is_vlan(ethertype)); tags++) {
-		p->network += VLAN_HEADER;
-		if (data + p->network > end)
-			return RINGLB_VERDICT_PASSED_NOT_IP;
-		ethertype = *(__be16 *)(data + p->network - sizeof(ethertype));
-	}
 	if (ethertype == bpf_htons(ETH_P_IP))
 		return parse_ipv4(p, data + p->network, end);
 	if (ethertype == bpf_htons(ETH_P_IPV6))

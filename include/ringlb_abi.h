@@ -216,6 +216,26 @@ struct ringlb_lookup {
 };
 _Static_assert(sizeof(struct ringlb_lookup) == 32, "ringlb_lookup");
 
+/*
+ * The program `decap` stands alone. Key of its map `decap_from`, a longest-prefix-match trie whose values (__u32) are
+ * not looked at: the outer sources whose packets are taken out of their outer header. `length` counts in the mapped
+ * address: an IPv4 prefix has 96 more.
+ */
+struct ringlb_decap_prefix {
+	__u32 length;
+	__u8 address[16];
+};
+_Static_assert(sizeof(struct ringlb_decap_prefix) == 20, "ringlb_decap_prefix");
+
+#define RINGLB_DECAP_MAX_PREFIXES 1024u
+
+/* The only value of its per-CPU map `decap_stats`, packets. */
+struct ringlb_decap_counters {
+	__u64 decapsulated;
+	__u64 passed;      /* left as they were */
+	__u64 dropped_ecn; /* congestion was marked on the way, in a packet whose sender would not understand it: RFC 6040 */
+};
+
 #ifdef __clang__
 #pragma clang diagnostic pop
 #endif
