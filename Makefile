@@ -17,7 +17,8 @@ BPFTOOL    := bpftool
 
 LIBS     := libbpf yaml-0.1 jansson libmnl
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes $(if $(WERROR),-Werror)
-CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser $(shell $(PKG_CONFIG) --cflags $(LIBS))
+CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser
+CPPFLAGS += $(shell $(PKG_CONFIG) --cflags $(LIBS))
 CFLAGS   ?= -O2 -g
 CFLAGS   += -std=gnu11 $(WARNINGS)
 LDLIBS   += $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm
@@ -26,19 +27,16 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -Iinclude -Ibpf -I/usr/include/$(shell $(CC) -print-multiarch) \
             -Wall -Wextra -Wshadow -Wno-unused-parameter $(if $(WERROR),-Werror)
 
-ifeq ($(V),1)
-Q :=
-say = @:
-else
-Q := @
-say = @printf '  %-8s %s\n'
-endif
+Q   := $(if $(filter 1,$(V)),,@)
+# Silent with V=1, where the commands speak, and with make -s.
+say  = @$(if $(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),:,printf '  %-8s %s\n')
 
 SKEL  := $(patsubst bpf/%.bpf.c,$(B)/%.skel.h,$(wildcard bpf/*.bpf.c))
 OBJ   := $(patsubst %.c,%.o,$(wildcard user/*.c))
 LIB   := $(filter-out user/main.o,$(OBJ))
 UNIT  := $(patsubst %.c,%,$(wildcard tests/unit/test_*.c))
 SHARE := $(patsubst %.c,%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
+AIDS  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/*/*.bpf.c))
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all check test test-full lint bench install clean help
@@ -50,16 +48,16 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan; no privileges, under 10 s
 	$(Q)tests/run unit lint
 
-test: all $(UNIT:%=$(B)/asan/%) ## check, and packets through the kernel's test runs and through network namespaces; root
+test: all $(AIDS) $(UNIT:%=$(B)/asan/%) ## check, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint xdp net
 
-test-full: all $(UNIT:%=$(B)/asan/%) ## test, and what takes long; root
+test-full: all $(AIDS) $(UNIT:%=$(B)/asan/%) ## test, and what takes long; root
 	$(Q)tests/run --full unit lint xdp net
 
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh
 
-bench: all ## what a packet costs; root
+bench: all $(AIDS) ## what a packet costs; root
 	$(Q)scripts/bench.sh
 
 help: ## this list

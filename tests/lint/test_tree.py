@@ -10,7 +10,8 @@ SPDX = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
 SOUND = {
     "include/abi.h": "#include <linux/types.h>\n",
     "user/ring.h": "#include <stdint.h>\n",
-    "user/ring.c": '#include "ring.h"\n#include "../include/abi.h"\n/* printf( is not called: */ const char *s = "puts(";\n',
+    "user/ring.c": '#include "ring.h"\n#include "../include/abi.h"\n'
+                   '/* printf( is not called: */ const char *s = "puts(";\n',
     "user/cmd.h": "",
     "user/cmd_show.c": '#include "cmd.h"\n#include "datapath.h"\nint f(void) { return printf(""); }\n',
     "user/datapath.h": '#include "../include/abi.h"\n',
