@@ -4,6 +4,7 @@
 #define RINGLB_CMD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "diag.h"
 #include "instance.h"
@@ -31,10 +32,35 @@ struct cmd {
 	const char *usage;	/* arguments, one line: "[FILE] [--exit-code]" */
 	const char *summary;	/* one line, for the list */
 	const char *help;	/* what it does, its options and exit codes, for ringlb NAME --help */
-	/* argv[0] is the command's name. Adds complaints to cx->diag, returns an exit status; main prints the diagnostics. */
+	/* argv[0] is the command's name, global options are taken out. Adds complaints to cx->diag, returns an exit status; main prints the diagnostics. */
 	int (*run)(struct cmd_context *cx, int argc, char **argv);
 };
 
 extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_show, cmd_lookup, cmd_stats, cmd_decap;
+
+/* What commands share: cmd_common.c. */
+
+struct option;
+struct running;
+struct plan;
+
+/*
+ * getopt_long of long options, saying nothing itself: '?' after adding a "usage" error. Arguments are left behind
+ * optind, in order.
+ */
+int cmd_getopt(struct cmd_context *cx, int argc, char **argv, const struct option *options);
+/* Adds a "usage" error that ends with how to get help; returns EXIT_BAD. */
+__attribute__((format(printf, 3, 4))) int cmd_usage(struct cmd_context *cx, const char *command, const char *format, ...);
+/* The one optional FILE of a command that takes nothing else: EXIT_DONE, or EXIT_BAD with an error. */
+int cmd_file(struct cmd_context *cx, int argc, char **argv, const char **file);
+/* True when this process may use BPF and change interfaces; else adds an error that says what is missing. */
+bool cmd_privileged(struct cmd_context *cx, const char *command);
+/* running_open with an error also where nothing is attached. EXIT_DONE, or EXIT_FAILED with an error. */
+int cmd_running(struct cmd_context *cx, const char *command, struct running *out);
+
+/* Says what a plan would do or did, for plan and apply: cmd_report.c. */
+void cmd_report_plan(struct cmd_context *cx, const struct running *running, const struct plan *plan);
+/* Says what runs, for show and attach; pool NULL: every pool. EXIT_DONE, or EXIT_FAILED with an error. */
+int cmd_report_running(struct cmd_context *cx, const struct running *running, const char *pool);
 
 #endif

@@ -13,8 +13,11 @@
 
 struct out;
 
+/* quiet: no text and no warnings; errors and JSON stay. */
 struct out *out_new(bool json, bool quiet);
+void out_free(struct out *o);
 bool out_is_json(const struct out *o);
+
 /* The root is an object, or an array when out_array comes first with key NULL; inside an array keys are NULL. */
 void out_object(struct out *o, const char *key);
 void out_array(struct out *o, const char *key);
@@ -23,12 +26,26 @@ void out_string(struct out *o, const char *key, const char *value);	/* NULL: nul
 void out_integer(struct out *o, const char *key, int64_t value);
 void out_real(struct out *o, const char *key, double value);
 void out_boolean(struct out *o, const char *key, bool value);
+
 __attribute__((format(printf, 2, 3))) void out_text(struct out *o, const char *format, ...);
+/* Colour, on a terminal without NO_COLOR; else nothing. */
+enum out_style { OUT_PLAIN, OUT_HEAD, OUT_GOOD, OUT_WARN, OUT_BAD };
+/*
+ * A table for people: aligns names one letter a column, 'l' left or 'r' right. Cells follow row by row, and a row that
+ * ends early has empty cells. Columns in which no cell has text are left out, together with their heads.
+ */
+void out_table(struct out *o, const char *aligns);
+__attribute__((format(printf, 2, 3))) void out_head(struct out *o, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void out_cell(struct out *o, enum out_style style, const char *format, ...);
+void out_row(struct out *o);	/* ends a row */
+void out_table_end(struct out *o);	/* prints it */
+
 /* JSON lines: prints the root value on a line of its own and starts anew. */
 void out_flush_line(struct out *o);
 /*
  * Ends the output: warnings and errors of d go to standard error as "ringlb: WHERE: message", or into the JSON value as
- * {"errors": [{"code", "message", "where"}], "warnings": [...]}; the latter replaces everything else when d has errors.
+ * {"errors": [{"code", "message", "where"}], "warnings": [...]}; the latter replaces everything else when d has errors
+ * (among JSON lines it is the last one).
  * Returns false when standard output could not be written (full disk, closed pipe), after saying so.
  */
 bool out_finish(struct out *o, const struct diag *d);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+#include "cmd.h"
+#include "commit.h"
+
+static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
+{
+	struct running running = { 0 };
+	struct plan_interface *interface = NULL;
+	struct config *config = config_load(file, &cx->diag);
+	size_t interfaces = 0;
+	struct plan plan;
+	int status = EXIT_FAILED, err;
+
+	if (!config)
+		return EXIT_BAD;
+	err = running_open(&cx->instance, &running, &cx->diag);
+	if (err && err != -ENOENT) {
+		config_free(config);
+		return EXIT_FAILED;
+	}
+	if (!err)
+		interface = running_interfaces(&running, &interfaces);
+	err = plan_make(running.state, config, interface, interfaces, &plan, &cx->diag);
+	if (!err) {
+		cmd_report_plan(cx, running.state ? &running : NULL, &plan);
+		status = exit_code && plan.operations ? EXIT_CHANGES : EXIT_DONE;
+		plan_free(&plan);
+	} else if (err == -EINVAL || err == -E2BIG) {
+		status = EXIT_BAD;
+	}
+	free(interface);
+	running_close(&running);
+	return status;
+}
+
+static int run(struct cmd_context *cx, int argc, char **argv)
+{
+	static const struct option options[] = { { "exit-code", no_argument, NULL, 'e' }, { 0 } };
+	bool exit_code = false;
+	const char *file;
+	int c;
+
+	while ((c = cmd_getopt(cx, argc, argv, options)) != -1) {
+		if (c == '?')
+			return EXIT_BAD;
+		exit_code = true;
+	}
+	if (cmd_file(cx, argc, argv, &file))
+		return EXIT_BAD;
+	if (!cmd_privileged(cx, argv[0]))
+		return EXIT_FAILED;
+	return plan_file(cx, file, exit_code);
+}
+
+const struct cmd cmd_plan = {
+	.name = "plan",
+	.usage = "[FILE] [--exit-code]",
+	.summary = "what apply would do, and what would move; changes nothing",
+	.help = "Compares FILE (default: " CMD_DEFAULT_FILE ") with what runs: the share of each pool's\n"
+		"hash space that would move, from whom to whom, the least that any placement with these shares\n"
+		"must move, and what happens to established flows. With nothing attached: what attach would do.\n\n"
+		"  --exit-code   exit with 4 where something would change\n"
+		"  -v            every move; without it the ten largest of each pool\n\n"
+		"Exit status: 0 planned; 1 failed; 2 bad usage or configuration; 4 see --exit-code.\n",
+	.run = run,
+};

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lookup.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../include/flow_hash.h"
+
+#define LIST_LONGEST 8
+
+/* The names of the services, for an error; owned by the caller. */
+static char *service_names(const struct config *c)
+{
+	char *list = xstrdup("");
+
+	for (size_t i = 0; i < c->services && i < LIST_LONGEST; i++) {
+		char *longer = xasprintf("%s%s%s", list, i ? ", " : "", c->service[i].name);
+
+		free(list);
+		list = longer;
+	}
+	if (c->services > LIST_LONGEST) {
+		char *longer = xasprintf("%s and %zu more", list, c->services - LIST_LONGEST);
+
+		free(list);
+		list = longer;
+	}
+	return list;
+}
+
+static int parse_target(const char *text, struct address *address, uint16_t *port, uint8_t *protocol)
+{
+	const char *slash = strrchr(text, '/');
+	char *head;
+	int err;
+
+	if (!slash)
+		return -EINVAL;
+	if (!strcmp(slash + 1, "tcp"))
+		*protocol = IPPROTO_TCP;
+	else if (!strcmp(slash + 1, "udp"))
+		*protocol = IPPROTO_UDP;
+	else
+		return -EINVAL;
+	head = xasprintf("%.*s", (int)(slash - text), text);
+	err = address_parse_port(head, address, port);
+	free(head);
+	return err || !*port ? -EINVAL : 0;
+}
+
+static const struct config_service *find_service(const struct config *c, const struct address *a, uint16_t port,
+						 uint8_t protocol)
+{
+	for (size_t i = 0; i < c->services; i++) {
+		const struct config_service *s = &c->service[i];
+
+		if (s->port == port && s->protocol == protocol && address_equal(&s->address, a))
+			return s;
+	}
+	return NULL;
+}
+
+int lookup_target_find(const struct config *c, const char *text, struct lookup_target *out, struct diag *d)
+{
+	struct address address;
+	uint8_t protocol;
+	char *names;
+
+	*out = (struct lookup_target){ .config = c };
+	for (size_t i = 0; i < c->services; i++) {
+		const struct config_service *s = &c->service[i];
+
+		if (strcmp(s->name, text))
+			continue;
+		if (!s->port) {
+			diag_error(d, "needs-port", "", "service %s is for any port: say which one, as ADDRESS:PORT/PROTOCOL", text);
+			return -EINVAL;
+		}
+		out->service = s;
+		out->port = s->port;
+		return 0;
+	}
+	if (!parse_target(text, &address, &out->port, &protocol)) {
+		out->service = find_service(c, &address, out->port, protocol);
+		if (!out->service)
+			out->service = find_service(c, &address, 0, protocol);
+	}
+	if (out->service)
+		return 0;
+	names = service_names(c);
+	diag_error(d, "unknown-service", "", "no service \"%s\": it takes a name or ADDRESS:PORT/PROTOCOL (IPv6 in brackets, "
+		   "tcp or udp) of: %s", text, *names ? names : "(there is no service)");
+	free(names);
+	return -EINVAL;
+}
+
+int lookup_source_parse(const struct lookup_target *t, const char *text, const char *where, struct lookup_source *out,
+			struct diag *d)
+{
+	bool ipv4 = address_is_ipv4(&t->service->address);
+
+	if (address_parse_port(text, &out->address, &out->port)) {
+		diag_error(d, "bad-source", where, "source \"%s\": ADDRESS:PORT is wanted, %s", text,
+			   ipv4 ? "as in 198.51.100.7:40000" : "as in [2001:db8::7]:40000");
+		return -EINVAL;
+	}
+	if (address_is_ipv4(&out->address) != ipv4) {
+		diag_error(d, "bad-source", where, "source \"%s\" is %s, but service %s is %s: no such packet can exist", text,
+			   ipv4 ? "IPv6" : "IPv4", t->service->name, ipv4 ? "IPv4" : "IPv6");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Clears what is behind the first `prefix` bits. */
+static void mask(uint8_t *byte, size_t length, unsigned int prefix)
+{
+	for (size_t i = 0; i < length; i++, prefix = prefix > 8 ? prefix - 8 : 0)
+		if (prefix < 8)
+			byte[i] &= (uint8_t)(0xff00 >> prefix);
+}
+
+static uint32_t source_position(const struct lookup_target *t, const struct lookup_source *s, const __u64 key[2])
+{
+	__u64 in[2] = { 0 };
+
+	if (address_is_ipv4(&s->address)) {
+		memcpy(in, s->address.byte + 12, 4);
+		mask((uint8_t *)in, 4, t->service->source_prefix4);
+		return (uint32_t)(flow_hash_siphash13(key, in, 1) >> 32);
+	}
+	memcpy(in, s->address.byte, 16);
+	mask((uint8_t *)in, 16, t->service->source_prefix6);
+	return (uint32_t)(flow_hash_siphash13(key, in, 2) >> 32);
+}
+
+uint32_t lookup_position(const struct lookup_target *t, const struct lookup_source *s)
+{
+	const uint8_t *service = t->service->address.byte;
+	union {
+		struct flow_key4 v4;
+		struct flow_key6 v6;
+		__u64 word[5];
+	} in = { .word = { 0 } };
+	uint64_t raw[2];
+	__u64 key[2];
+
+	memcpy(raw, t->config->hash_key, sizeof(raw));
+	key[0] = le64toh(raw[0]);
+	key[1] = le64toh(raw[1]);
+	if (t->service->affinity == RINGLB_AFFINITY_SOURCE)
+		return source_position(t, s, key);
+	if (address_is_ipv4(&t->service->address)) {
+		memcpy(&in.v4.client, s->address.byte + 12, 4);
+		memcpy(&in.v4.service, service + 12, 4);
+		in.v4.client_port = htons(s->port);
+		in.v4.service_port = htons(t->port);
+		in.v4.protocol = t->service->protocol;
+		return (uint32_t)(flow_hash_siphash13(key, in.word, 2) >> 32);
+	}
+	memcpy(in.v6.client, s->address.byte, 16);
+	memcpy(in.v6.service, service, 16);
+	in.v6.client_port = htons(s->port);
+	in.v6.service_port = htons(t->port);
+	in.v6.protocol = t->service->protocol;
+	return (uint32_t)(flow_hash_siphash13(key, in.word, 5) >> 32);
+}
+
+static uint16_t ip_checksum(const void *header, size_t length)
+{
+	const uint8_t *byte = header;
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i + 1 < length; i += 2)
+		sum += (uint32_t)byte[i] << 8 | byte[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return htons((uint16_t)~sum);
+}
+
+/* Writes the IP header for a payload of `payload` bytes; returns its length. */
+static size_t put_ip(const struct lookup_target *t, const struct lookup_source *s, size_t payload, uint8_t *at)
+{
+	struct ip6_hdr v6 = { .ip6_hlim = 64, .ip6_nxt = t->service->protocol };
+	struct iphdr v4 = { .version = 4, .ihl = 5, .ttl = 64, .protocol = t->service->protocol };
+
+	if (address_is_ipv4(&t->service->address)) {
+		v4.tot_len = htons((uint16_t)(sizeof(v4) + payload));
+		memcpy(&v4.saddr, s->address.byte + 12, 4);
+		memcpy(&v4.daddr, t->service->address.byte + 12, 4);
+		v4.check = ip_checksum(&v4, sizeof(v4));
+		memcpy(at, &v4, sizeof(v4));
+		return sizeof(v4);
+	}
+	v6.ip6_vfc = 6 << 4;
+	v6.ip6_plen = htons((uint16_t)payload);
+	memcpy(&v6.ip6_src, s->address.byte, 16);
+	memcpy(&v6.ip6_dst, t->service->address.byte, 16);
+	memcpy(at, &v6, sizeof(v6));
+	return sizeof(v6);
+}
+
+size_t lookup_frame(const struct lookup_target *t, const struct lookup_source *s, bool established,
+		    uint8_t frame[LOOKUP_FRAME])
+{
+	struct tcphdr tcp = { .source = htons(s->port), .dest = htons(t->port), .doff = 5, .window = htons(65535) };
+	struct udphdr udp = { .source = htons(s->port), .dest = htons(t->port), .len = htons(sizeof(udp)) };
+	bool is_tcp = t->service->protocol == IPPROTO_TCP;
+	size_t payload = is_tcp ? sizeof(tcp) : sizeof(udp), length = sizeof(struct ethhdr);
+	struct ethhdr eth = { .h_proto = htons(address_is_ipv4(&t->service->address) ? ETH_P_IP : ETH_P_IPV6) };
+
+	tcp.syn = !established;
+	tcp.ack = established;
+	memset(frame, 0, LOOKUP_FRAME);
+	memcpy(frame, &eth, sizeof(eth));
+	length += put_ip(t, s, payload, frame + length);
+	memcpy(frame + length, is_tcp ? (const void *)&tcp : (const void *)&udp, payload);
+	length += payload;
+	return length < 64 ? 64 : length;
+}
