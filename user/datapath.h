@@ -16,18 +16,18 @@
 struct datapath;
 
 struct datapath_sizes {
-	size_t tables;		/* bytes of the map tables */
-	uint32_t backends;	/* elements of backends and backend_stats */
-	uint32_t services;	/* elements of service_stats */
+	size_t tables;     /* bytes of the map tables */
+	uint32_t backends; /* elements of backends and backend_stats */
+	uint32_t services; /* elements of service_stats */
 	uint32_t flow_buckets;
 };
 
 enum datapath_mode { DATAPATH_NATIVE, DATAPATH_GENERIC };
 
 struct datapath_link {
-	unsigned int ifindex;	/* as pinned; the interface may be gone */
+	unsigned int ifindex; /* as pinned; the interface may be gone */
 	enum datapath_mode mode;
-	bool alive;		/* still attached to an interface */
+	bool alive; /* still attached to an interface */
 	uint32_t prog_id;
 };
 
@@ -37,29 +37,41 @@ int datapath_check_bpffs(const char *dir, struct diag *d);
 int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, struct diag *d);
 /* Pins programs and maps in dir, which must not exist; all or nothing. */
 int datapath_pin(struct datapath *dp, const char *dir, struct diag *d);
-/* Opens what is pinned in dir: maps it into memory. -ENOENT where nothing is; -EPROTO, with a message, where the pins are of another ABI or incomplete. */
+/*
+ * Opens what is pinned in dir and maps it into memory. -ENOENT, without a message, where nothing is (a missing bpffs too:
+ * datapath_check_bpffs tells the two apart); -EPROTO where the pins are of another ABI or incomplete, and other errors,
+ * with one.
+ */
 int datapath_open(const char *dir, struct datapath **out, struct diag *d);
 /* Removes every pin in dir and dir itself, links first, whatever state they are in. 0 or -errno. */
 int datapath_unpin(const char *dir, struct diag *d);
-void datapath_free(struct datapath *dp);	/* closes; pins stay. NULL is fine */
+void datapath_free(struct datapath *dp); /* closes; pins stay. NULL is fine */
 
 /* Mapped memory, valid until datapath_free. */
 struct ringlb_tables *datapath_tables(struct datapath *dp, size_t *bytes);
 struct ringlb_backend *datapath_backends(struct datapath *dp, uint32_t *count);
 struct ringlb_flow_bucket *datapath_flows(struct datapath *dp, uint32_t *count);
-uint32_t datapath_services(struct datapath *dp);	/* elements of service_stats */
-uint64_t datapath_locked_bytes(struct datapath *dp);	/* memory of all maps, as the kernel accounts it */
+uint32_t datapath_services(struct datapath *dp);     /* elements of service_stats */
+uint64_t datapath_locked_bytes(struct datapath *dp); /* memory of all maps, as the kernel accounts it */
 
 /* Returns when no packet that started before the call is still being processed. */
 int datapath_wait(struct datapath *dp);
 /* Puts an interface into (ifindex) or out of (0) the redirect map's slot. */
 int datapath_set_output(struct datapath *dp, unsigned int slot, unsigned int ifindex);
-/* Attaches prog and pins the link as dir/link-IFINDEX. -EBUSY, -EOPNOTSUPP (no native XDP) and the kernel's other errors come back without a message: the caller chooses what to do. */
+/*
+ * Attaches prog and pins the link as dir/link-IFINDEX; a pin of that name whose interface is gone is replaced. -EBUSY
+ * where a program sits already, -EOPNOTSUPP (no native XDP) and the kernel's other errors come back without a message:
+ * the caller chooses what to do.
+ */
 int datapath_attach(struct datapath *dp, const char *dir, unsigned int ifindex, enum datapath_mode mode);
+/* Takes it off again, at once, and removes the pin, alive or not. -ENOENT where there is none. */
 int datapath_detach(const char *dir, unsigned int ifindex);
-/* Pinned links: an array to be freed. */
+/* Pinned links, sorted by interface: an array to be freed. The mode of one that is not alive is not known. */
 int datapath_links(const char *dir, struct datapath_link **out, size_t *count);
-/* What XDP program sits on an interface, in words, for the error of a refused attach: "program xdpfilt (id 12), native". Empty when none. */
+/*
+ * What XDP program sits on an interface, in words, for the error of a refused attach: "program xdpfilt (id 12), native".
+ * Empty when none.
+ */
 void datapath_describe(unsigned int ifindex, char *buf, size_t size);
 
 /* Runs the program lookup on a packet (Ethernet frame); changes nothing. 0, out filled in; or -errno. */
@@ -71,12 +83,16 @@ int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out);
 int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
 int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
 
-/* decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. */
+/*
+ * decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. It belongs to the host and not to an
+ * instance: dir is instance.bpffs.
+ */
 struct datapath_prefix {
 	uint8_t address[16];
-	uint32_t length;	/* of 128, mapped IPv4 counted from bit 96 */
+	uint32_t length; /* of 128, mapped IPv4 counted from bit 96 */
 };
-int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_mode mode, const struct datapath_prefix *from, size_t count, struct diag *d);
+int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_mode mode,
+			  const struct datapath_prefix *from, size_t count, struct diag *d);
 int datapath_decap_detach(const char *dir, unsigned int ifindex, struct diag *d);
 
 #endif

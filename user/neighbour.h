@@ -18,14 +18,14 @@ struct link_info {
 };
 
 struct route {
-	unsigned int ifindex;		/* output interface */
-	struct address gateway;		/* or the destination itself, on link */
-	struct address source;		/* preferred source, all zero where the kernel names none */
-	bool local;			/* the destination is this host */
-	uint32_t mtu;			/* of the route, else of the interface */
+	unsigned int ifindex;   /* output interface */
+	struct address gateway; /* or the destination itself, on link */
+	struct address source;  /* preferred source, all zero where the kernel names none */
+	bool local;             /* the destination is this host */
+	uint32_t mtu;           /* of the route, else of the interface */
 };
 
-struct netlink;	/* a socket for requests */
+struct netlink; /* a socket for requests */
 
 int netlink_open(struct netlink **out);
 void netlink_close(struct netlink *nl);

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* An open datapath: its memory, counters and test runs. */
+#include "datapath.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "datapath_private.h"
+
+#define FRAME_MAX 2048u
+
+_Static_assert(sizeof(struct ringlb_backend) % 8 == 0, "an array map rounds its elements up to 8 bytes");
+_Static_assert(sizeof(struct ringlb_flow_bucket) % 8 == 0, "an array map rounds its elements up to 8 bytes");
+_Static_assert(sizeof(struct ringlb_counter) % 8 == 0, "a per-CPU map rounds its values up to 8 bytes");
+_Static_assert(sizeof(struct ringlb_verdict_counters) % 8 == 0, "a per-CPU map rounds its values up to 8 bytes");
+
+const char *const datapath_map_name[DATAPATH_MAP_COUNT] = {
+#define X(id, name) [DATAPATH_MAP_##id] = name,
+	DATAPATH_MAPS(X)
+#undef X
+};
+
+struct datapath *datapath_new(void)
+{
+	struct datapath *dp = xcalloc(1, sizeof(*dp));
+
+	dp->prog = dp->lookup = dp->wait_outer = dp->wait_inner = -1;
+	for (size_t i = 0; i < DATAPATH_MAP_COUNT; i++)
+		dp->map[i] = -1;
+	return dp;
+}
+
+static void close_descriptor(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void unmap(struct datapath_area *a)
+{
+	if (a->base)
+		munmap(a->base, a->length);
+}
+
+void datapath_free(struct datapath *dp)
+{
+	if (!dp)
+		return;
+	unmap(&dp->tables);
+	unmap(&dp->backends);
+	unmap(&dp->flows);
+	close_descriptor(dp->prog);
+	close_descriptor(dp->lookup);
+	close_descriptor(dp->wait_outer);
+	close_descriptor(dp->wait_inner);
+	for (size_t i = 0; i < DATAPATH_MAP_COUNT; i++)
+		close_descriptor(dp->map[i]);
+	free(dp);
+}
+
+/* The shape of a map; value 0: any size of at least the header of tables. */
+static int map_shape(int fd, uint32_t type, uint32_t value, struct bpf_map_info *info)
+{
+	uint32_t length = sizeof(*info);
+	int err;
+
+	memset(info, 0, sizeof(*info));
+	err = bpf_obj_get_info_by_fd(fd, info, &length);
+	if (err)
+		return err;
+	if (info->type != type || info->key_size != sizeof(uint32_t) || !info->max_entries)
+		return -EPROTO;
+	if (value ? info->value_size != value : info->value_size < RINGLB_TABLES_HEADER)
+		return -EPROTO;
+	return 0;
+}
+
+static int map_area(int fd, size_t bytes, struct datapath_area *a)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), length = (bytes + page - 1) / page * page;
+	void *base = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	a->base = base;
+	a->length = length;
+	return 0;
+}
+
+int datapath_map_memory(struct datapath *dp)
+{
+	struct bpf_map_info info;
+	int err;
+
+	err = map_shape(dp->map[DATAPATH_MAP_TABLES], BPF_MAP_TYPE_ARRAY, 0, &info);
+	if (err)
+		return err;
+	dp->tables_bytes = info.value_size;
+	err = map_area(dp->map[DATAPATH_MAP_TABLES], info.value_size, &dp->tables);
+	if (err)
+		return err;
+
+	err = map_shape(dp->map[DATAPATH_MAP_BACKENDS], BPF_MAP_TYPE_ARRAY, sizeof(struct ringlb_backend), &info);
+	if (err)
+		return err;
+	dp->backend_count = info.max_entries;
+	err = map_area(dp->map[DATAPATH_MAP_BACKENDS], (size_t)info.max_entries * info.value_size, &dp->backends);
+	if (err)
+		return err;
+
+	err = map_shape(dp->map[DATAPATH_MAP_FLOWS], BPF_MAP_TYPE_ARRAY, sizeof(struct ringlb_flow_bucket), &info);
+	if (err)
+		return err;
+	dp->flow_buckets = info.max_entries;
+	err = map_area(dp->map[DATAPATH_MAP_FLOWS], (size_t)info.max_entries * info.value_size, &dp->flows);
+	if (err)
+		return err;
+
+	err = map_shape(dp->map[DATAPATH_MAP_SERVICE_STATS], BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(struct ringlb_counter),
+			&info);
+	if (err)
+		return err;
+	dp->services = info.max_entries;
+	err = map_shape(dp->map[DATAPATH_MAP_BACKEND_STATS], BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(struct ringlb_counter),
+			&info);
+	if (err)
+		return err;
+	if (info.max_entries < dp->backend_count)
+		return -EPROTO;
+	return map_shape(dp->map[DATAPATH_MAP_VERDICTS], BPF_MAP_TYPE_PERCPU_ARRAY,
+			 sizeof(struct ringlb_verdict_counters), &info);
+}
+
+struct ringlb_tables *datapath_tables(struct datapath *dp, size_t *bytes)
+{
+	*bytes = dp->tables_bytes;
+	return dp->tables.base;
+}
+
+struct ringlb_backend *datapath_backends(struct datapath *dp, uint32_t *count)
+{
+	*count = dp->backend_count;
+	return dp->backends.base;
+}
+
+struct ringlb_flow_bucket *datapath_flows(struct datapath *dp, uint32_t *count)
+{
+	*count = dp->flow_buckets;
+	return dp->flows.base;
+}
+
+uint32_t datapath_services(struct datapath *dp)
+{
+	return dp->services;
+}
+
+static uint64_t map_locked_bytes(int fd)
+{
+	char path[32], line[128];
+	unsigned long long bytes = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	}
+	fclose(f);
+	return bytes;
+}
+
+uint64_t datapath_locked_bytes(struct datapath *dp)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < DATAPATH_MAP_COUNT; i++)
+		sum += map_locked_bytes(dp->map[i]);
+	return sum;
+}
+
+/*
+ * A change of a map of maps returns to user space only after an RCU grace period, so that programs see the new inner
+ * map (maybe_wait_bpf_programs() in the kernel). XDP programs run in RCU read-side sections whatever maps they use: a
+ * map of our own that none of them knows does as well.
+ */
+static int make_wait_map(struct datapath *dp)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts);
+
+	if (dp->wait_outer >= 0)
+		return 0;
+	if (dp->wait_inner < 0) {
+		dp->wait_inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ringlb_wait_in", 4, 4, 1, NULL);
+		if (dp->wait_inner < 0)
+			return dp->wait_inner;
+	}
+	opts.inner_map_fd = (uint32_t)dp->wait_inner;
+	dp->wait_outer = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "ringlb_wait", 4, 4, 1, &opts);
+	return dp->wait_outer < 0 ? dp->wait_outer : 0;
+}
+
+int datapath_wait(struct datapath *dp)
+{
+	uint32_t slot = 0;
+	int err = make_wait_map(dp);
+
+	return err ? err : bpf_map_update_elem(dp->wait_outer, &slot, &dp->wait_inner, BPF_ANY);
+}
+
+int datapath_set_output(struct datapath *dp, unsigned int slot, unsigned int ifindex)
+{
+	uint32_t key = slot;
+	struct bpf_devmap_val value = { .ifindex = ifindex }; /* the kernel reads as much as the map's values have */
+
+	if (!ifindex)
+		return bpf_map_delete_elem(dp->map[DATAPATH_MAP_OUTPUTS], &key);
+	return bpf_map_update_elem(dp->map[DATAPATH_MAP_OUTPUTS], &key, &value, BPF_ANY);
+}
+
+int datapath_lookup(struct datapath *dp, const void *frame, size_t length, struct ringlb_lookup *out)
+{
+	unsigned char buffer[FRAME_MAX];
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	int err;
+
+	if (length < sizeof(*out) || length > sizeof(buffer))
+		return -EMSGSIZE;
+	opts.data_in = frame;
+	opts.data_size_in = (uint32_t)length;
+	opts.data_out = buffer;
+	opts.data_size_out = sizeof(buffer);
+	err = bpf_prog_test_run_opts(dp->lookup, &opts);
+	if (err)
+		return err;
+	if (opts.retval != 2 /* XDP_PASS */ || opts.data_size_out != length)
+		return -EPROTO;
+	memcpy(out, buffer, sizeof(*out));
+	return 0;
+}
+
+/* Adds up one per-CPU value of `words` counters of 64 bits; per_cpu has room for every CPU's. */
+static int sum_value(int fd, uint32_t index, uint64_t *per_cpu, int cpus, uint64_t *sum, size_t words)
+{
+	int err = bpf_map_lookup_elem(fd, &index, per_cpu);
+
+	if (err)
+		return err;
+	memset(sum, 0, words * sizeof(*sum));
+	for (size_t i = 0; i < (size_t)cpus * words; i++)
+		sum[i % words] += per_cpu[i];
+	return 0;
+}
+
+static int sum_values(int fd, uint32_t count, void *out, size_t words)
+{
+	int cpus = libbpf_num_possible_cpus(), err = 0;
+	uint64_t *per_cpu;
+
+	if (cpus < 0)
+		return cpus;
+	per_cpu = xcalloc((size_t)cpus * words, sizeof(*per_cpu));
+	for (uint32_t i = 0; i < count && !err; i++)
+		err = sum_value(fd, i, per_cpu, cpus, (uint64_t *)out + i * words, words);
+	free(per_cpu);
+	return err;
+}
+
+int datapath_service_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count)
+{
+	return sum_values(dp->map[DATAPATH_MAP_SERVICE_STATS], count, out, sizeof(*out) / sizeof(uint64_t));
+}
+
+int datapath_backend_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count)
+{
+	return sum_values(dp->map[DATAPATH_MAP_BACKEND_STATS], count, out, sizeof(*out) / sizeof(uint64_t));
+}
+
+int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out)
+{
+	return sum_values(dp->map[DATAPATH_MAP_VERDICTS], 1, out, sizeof(*out) / sizeof(uint64_t));
+}
+
+static int clear_counter(int fd, uint16_t index)
+{
+	int cpus = libbpf_num_possible_cpus(), err;
+	struct ringlb_counter *zero;
+	uint32_t key = index;
+
+	if (cpus < 0)
+		return cpus;
+	zero = xcalloc((size_t)cpus, sizeof(*zero));
+	err = bpf_map_update_elem(fd, &key, zero, BPF_ANY);
+	free(zero);
+	return err;
+}
+
+int datapath_clear_backend_counter(struct datapath *dp, uint16_t index)
+{
+	return clear_counter(dp->map[DATAPATH_MAP_BACKEND_STATS], index);
+}
+
+int datapath_clear_service_counter(struct datapath *dp, uint16_t index)
+{
+	return clear_counter(dp->map[DATAPATH_MAP_SERVICE_STATS], index);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files datapath*.c share. */
+#ifndef RINGLB_DATAPATH_PRIVATE_H
+#define RINGLB_DATAPATH_PRIVATE_H
+
+#include "datapath.h"
+
+/* X(ENUM, "name"): the maps of ringlb.bpf.c that are kept, by name and by the name of the pin. */
+#define DATAPATH_MAPS(X)                                                                                               \
+	X(TABLES, "tables")                                                                                            \
+	X(BACKENDS, "backends")                                                                                        \
+	X(FLOWS, "flows")                                                                                              \
+	X(VERDICTS, "verdicts")                                                                                        \
+	X(SERVICE_STATS, "service_stats")                                                                              \
+	X(BACKEND_STATS, "backend_stats")                                                                              \
+	X(OUTPUTS, "outputs")
+
+enum datapath_map {
+#define X(id, name) DATAPATH_MAP_##id,
+	DATAPATH_MAPS(X)
+#undef X
+		DATAPATH_MAP_COUNT
+};
+
+extern const char *const datapath_map_name[DATAPATH_MAP_COUNT];
+
+#define DATAPATH_LINK_PREFIX "link-"
+
+struct datapath_area {
+	void *base;    /* NULL: not mapped */
+	size_t length; /* whole pages */
+};
+
+/* Descriptors are -1 where there is none. */
+struct datapath {
+	int prog, lookup;
+	int map[DATAPATH_MAP_COUNT];
+	struct datapath_area tables, backends, flows;
+	size_t tables_bytes; /* the value's size */
+	uint32_t backend_count, flow_buckets, services;
+	int wait_outer, wait_inner; /* datapath_wait's map of maps and what it holds */
+};
+
+struct datapath *datapath_new(void);
+/* Checks the maps' shapes and maps them into memory. 0; -EPROTO where they are not as this program's maps are; -errno. */
+int datapath_map_memory(struct datapath *dp);
+
+/* Keeps libbpf silent from the call on; what it says goes into a buffer instead. */
+void datapath_capture_start(void);
+/*
+ * What the kernel or libbpf gave as the cause since datapath_capture_start: the verifier's last word, else libbpf's, in
+ * one line; "" when nothing was said. Valid until the next datapath_capture_start.
+ */
+const char *datapath_capture_cause(void);
+/* Adds the message for a program or map that could not be loaded; returns err. `what` names it: "the XDP program". */
+int datapath_complain_load(struct diag *d, const char *what, size_t bytes, int err);
+
+/* Makes dir, and its parent where that is missing on a bpffs. 0 or -errno with a message. */
+int datapath_make_directory(const char *dir, struct diag *d);
+/* Removes dir's parent when it is empty, is no mount point and lies on a bpffs. */
+void datapath_remove_parent(const char *dir);
+/* Creates the link and pins it as path, as datapath_attach says. */
+int datapath_link_pin(int prog, unsigned int ifindex, enum datapath_mode mode, const char *path);
+/* Takes the link pinned as path off, at once, and removes the pin. 0 or -errno. */
+int datapath_link_unpin(const char *path);
+
+#endif
