@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +28,18 @@ struct fixture {
 	struct instance i;
 	struct diag d;
 };
+
+/* A file to be removed just before the next flock(), as a holder that lets go does. */
+static const char *remove_before_flock;
+
+/* Stands in for the C library's. */
+int flock(int fd, int operation)
+{
+	if (remove_before_flock)
+		unlink(remove_before_flock);
+	remove_before_flock = NULL;
+	return (int)syscall(SYS_flock, fd, operation);
+}
 
 static int set_up(void **state)
 {
@@ -253,6 +267,21 @@ static void survives_a_killed_holder(void **state)
 	instance_unlock(&f->i, fd);
 }
 
+static void notices_a_removed_file(void **state)
+{
+	struct fixture *f = *state;
+	struct stat there, mine;
+	int fd;
+
+	remove_before_flock = f->lock;
+	fd = instance_lock(&f->i, "ringlb apply", 0, &f->d);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &mine), 0);
+	assert_int_equal(stat(f->lock, &there), 0);
+	assert_int_equal(mine.st_ino, there.st_ino);
+	instance_unlock(&f->i, fd);
+}
+
 /* Many processes, one at a time: each adds one to a file without any other protection than the lock. */
 static void excludes(void **state)
 {
@@ -338,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_the_holder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(waits_for_its_turn, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(survives_a_killed_holder, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(notices_a_removed_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(excludes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(says_what_is_wrong_with_the_directory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(follows_no_link, set_up, tear_down),
