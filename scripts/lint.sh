@@ -31,14 +31,14 @@ shell() { shellcheck -x -P SCRIPTDIR "${shell_files[@]}"; }
 
 cppcheck_() {
 	cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr --error-exitcode=1 \
-		-j "$jobs" "${defines[@]}" -Iinclude -Iuser "${user_files[@]}"
+		-j "$jobs" "${defines[@]}" '-DLIBBPF_OPTS(type,name,...)=struct type name' -Iinclude -Iuser "${user_files[@]}"
 }
 
 # Reads the skeletons that `warnings` has built.
 tidy() {
 	# "N warnings generated" counts those of system headers, which are not shown.
 	printf '%s\0' "${user_files[@]}" | xargs -0 -n 4 -P "$jobs" \
-		sh -c 'clang-tidy --quiet "$@" -- -std=gnu11 -D_GNU_SOURCE "-DRINGLB_VERSION=\"lint\"" -Iinclude -Iuser -I'"$build"' 2>&1' tidy |
+		sh -c 'clang-tidy --quiet "$@" -- -std=gnu11 -D_GNU_SOURCE "-DRINGLB_VERSION=\"lint\"" -Iinclude -Iuser -isystem '"$build"' 2>&1' tidy |
 		grep -vE '^[0-9]+ warnings? (generated|treated as)'
 	return "${PIPESTATUS[1]}"
 }

@@ -98,7 +98,7 @@ static int take_global(struct globals *gl, char **argv, struct diag *d)
 		return g->takes_value && !equals ? 2 : 1;
 	}
 	for (const char *c = arg + 1; *c; c++) {
-		g = find_global(NULL, 0, *c);
+		g = find_global("", 0, *c);
 		if (!g)
 			return 0;
 		if (!g->takes_value)
@@ -110,7 +110,7 @@ static int take_global(struct globals *gl, char **argv, struct diag *d)
 		break;
 	}
 	for (const char *c = arg + 1; *c; c++) {
-		g = find_global(NULL, 0, *c);
+		g = find_global("", 0, *c);
 		set_global(gl, g, c[1] ? c + 1 : argv[1]);
 		if (g->takes_value)
 			return c[1] ? 1 : 2;

@@ -150,8 +150,8 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 		free(old);
 		old = text;
 	}
-	plan_add(p, PLAN_BACKEND_CHANGE, pool, i, NULL, "%s", text);
-	free(text);
+	plan_add(p, PLAN_BACKEND_CHANGE, pool, i, NULL, "%s", old);
+	free(old);
 }
 
 static bool backend_changed(const struct state_backend *a, const struct state_backend *b)
