@@ -62,18 +62,18 @@ struct config_service {
 	enum ringlb_forward forward;
 	enum ringlb_affinity affinity;
 	uint8_t source_prefix4, source_prefix6;	/* affinity source: 32 and 128 where the file gives none */
-	enum ringlb_track track;
-	enum config_fragments fragments;
+	enum ringlb_track track;	/* where the file gives none: moved for tcp and affinity quic, else none */
+	enum config_fragments fragments;	/* DROP where the file says nothing, as long as nothing else is supported */
 	struct config_place place;
 };
 
 struct config {
-	char *file;		/* as given, for messages */
+	char *file;		/* as given, for messages; "standard input" for "-" */
 	char **interface;
 	size_t interfaces;
 	enum config_xdp xdp;
 	uint8_t hash_key[16];
-	char *hash_key_file;	/* or NULL: the key stands in the configuration */
+	char *hash_key_file;	/* absolute; or NULL: the key stands in the configuration */
 	bool has_tunnel4, has_tunnel6;
 	struct address tunnel4, tunnel6;
 	char *status_listen;	/* or NULL */
@@ -95,7 +95,8 @@ struct config *config_load(const char *file, struct diag *d);
 struct config *config_parse(const char *file, const char *text, size_t length, struct diag *d);
 /*
  * The configuration as YAML that config_parse takes back to an equal one, NUL-terminated, owned by the caller.
- * Deterministic. with_key false: hash_key is written as the comment "# hash_key: (only shown to root)".
+ * Deterministic. with_key true: the key itself is written, also where it came from a file, so that the text stands alone
+ * (hash_key_file is then not kept). False: {file: PATH}, or the comment "# hash_key: (only shown to root)".
  */
 char *config_emit(const struct config *c, bool with_key);
 void config_free(struct config *c);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <string.h>
+
+#include "config_parse.h"
+
+/* The one list of what can be written and has no effect yet. Whoever makes a line work deletes it. */
+static const struct {
+	const char *key;
+	const char *value;	/* NULL: the key, whatever its value */
+	const char *instead;
+} refused[] = {
+	{ "max_move", NULL, "leave it out; `plan` shows what would move" },
+	{ "placement", "maglev", "use ring" },
+	{ "placement", "rendezvous", "use ring" },
+	{ "placement", "nginx", "use ring" },
+	{ "placement", "haproxy", "use ring" },
+	{ "state", "drain", "use up, or leave the backend out" },
+	{ "state", "maint", "use up, or leave the backend out" },
+	{ "check", NULL, "leave it out; every backend counts as healthy" },
+	{ "address", "a prefix", "list each address as a service" },
+	{ "port", "a range", "list each port as a service, or use any" },
+	{ "protocol", "any", "make one service for tcp and one for udp" },
+	{ "forward", "gue", "use l2 or ipip" },
+	{ "affinity", "quic", "use flow or source" },
+	{ "track", "moved", "leave it out, or use none" },
+	{ "track", "always", "leave it out, or use none" },
+	{ "fragments", "track", "leave it out, or use drop" },
+	{ "fragments", "source", "leave it out, or use drop" },
+};
+
+void check_supported(struct faults *f, const struct node *n, const char *key, const char *value)
+{
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		if (strcmp(refused[i].key, key) || !refused[i].value != !value)
+			continue;
+		if (value && strcmp(refused[i].value, value))
+			continue;
+		fault(f, n, "unsupported", "%s is not supported by this version; %s", value ? value : "the key",
+		      refused[i].instead);
+		return;
+	}
+}
