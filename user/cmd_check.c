@@ -6,27 +6,19 @@
 
 static int run(struct cmd_context *cx, int argc, char **argv)
 {
-	static const struct option options[] = { { "strict", no_argument, NULL, 's' }, { NULL, 0, NULL, 0 } };
-	const char *file = CMD_DEFAULT_FILE;
+	static const struct option options[] = { { "strict", no_argument, NULL, 's' }, { 0 } };
 	struct config *c;
 	bool strict = false;
+	const char *file;
 	int option;
 
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option != 's') {
-			diag_error(&cx->diag, "usage", "", "check has no option %s; see ringlb check --help", argv[optind - 1]);
+	while ((option = cmd_getopt(cx, argc, argv, options)) != -1) {
+		if (option == '?')
 			return EXIT_BAD;
-		}
 		strict = true;
 	}
-	if (argc - optind > 1) {
-		diag_error(&cx->diag, "usage", "", "check takes one FILE; %s is one too many", argv[optind + 1]);
+	if (cmd_file(cx, argc, argv, &file))
 		return EXIT_BAD;
-	}
-	if (optind < argc)
-		file = argv[optind];
 	c = config_load(file, &cx->diag);
 	config_free(c);
 	return c && !(strict && cx->diag.count) ? EXIT_DONE : EXIT_BAD;
