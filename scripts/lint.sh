@@ -39,7 +39,7 @@ tidy() {
 	# "N warnings generated" counts those of system headers, which are not shown.
 	printf '%s\0' "${user_files[@]}" | xargs -0 -n 4 -P "$jobs" \
 		sh -c 'clang-tidy --quiet "$@" -- -std=gnu11 -D_GNU_SOURCE "-DRINGLB_VERSION=\"lint\"" -Iinclude -Iuser -isystem '"$build"' 2>&1' tidy |
-		grep -vE '^[0-9]+ warnings? (generated|treated as)'
+		grep -vE '^[0-9]+ (warnings?|errors?) .*(generated|treated as)'
 	return "${PIPESTATUS[1]}"
 }
 
