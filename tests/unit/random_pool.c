@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sort.h"
+
 static uint64_t state;
 
 void random_start(void)
@@ -67,4 +69,51 @@ void random_pool_free(struct random_pool *pool)
 	free(pool->member);
 	free(pool->identity);
 	*pool = (struct random_pool){ 0 };
+}
+
+/* Anywhere, or the end of one of 2 to 4096 equal parts of the circle, or beside it. */
+static uint32_t random_position(void)
+{
+	unsigned int shift = 20 + random_below(12);
+
+	if (random_below(2))
+		return (uint32_t)random_u64();
+	return (random_below(1u << (32 - shift)) << shift) - 2 + random_below(3);
+}
+
+static struct arc random_arc(uint32_t last, uint32_t owners)
+{
+	struct arc arc = { .last = last, .owner = (uint16_t)random_below(owners) };
+
+	arc.previous = arc.owner;
+	arc.moved = random_below(2);
+	if (arc.moved) {
+		arc.previous = (uint16_t)random_below(owners);
+		arc.stamp = (uint32_t)random_u64();
+	}
+	return arc;
+}
+
+void random_arcs_make(struct arcs *out, size_t count, uint32_t owners)
+{
+	uint64_t *position = calloc(2 * count, sizeof(*position)), *sorted;
+
+	*out = (struct arcs){ calloc(count, sizeof(*out->arc)), 0 };
+	if (!position || !out->arc)
+		abort();
+	for (size_t i = 0; i + 1 < count; i++)
+		position[i] = (uint64_t)random_position() << 32;
+	position[count - 1] = (uint64_t)UINT32_MAX << 32;
+	sorted = sort_by_upper32(position, position + count, count);
+	for (size_t i = 0; i < count; i++) {
+		struct arc arc = random_arc((uint32_t)(sorted[i] >> 32), owners), *before;
+
+		before = out->count ? &out->arc[out->count - 1] : NULL;
+		if (before && (before->last == arc.last || (before->owner == arc.owner && before->moved == arc.moved &&
+							    before->previous == arc.previous)))
+			before->last = arc.last;
+		else
+			out->arc[out->count++] = arc;
+	}
+	free(position);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Random numbers with a printed seed, and random pools made of them, for the tests of properties. */
+/* Random numbers with a printed seed, and random pools and arcs made of them, for the tests of properties. */
 #ifndef RINGLB_TESTS_RANDOM_POOL_H
 #define RINGLB_TESTS_RANDOM_POOL_H
 
@@ -26,5 +26,11 @@ struct random_pool {
 void random_pool_make(struct random_pool *pool, size_t members, uint32_t max_points);
 void random_pool_shuffle(struct random_pool *pool);
 void random_pool_free(struct random_pool *pool);
+
+/*
+ * Arcs as in the midst of a change, up to count of them: some are moved, many end at or beside the end of a table's
+ * bucket, and neighbours differ in more than the stamp. Freed with arcs_free.
+ */
+void random_arcs_make(struct arcs *out, size_t count, uint32_t owners);
 
 #endif
