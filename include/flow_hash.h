@@ -31,13 +31,25 @@ struct flow_key6 {
 _Static_assert(sizeof(struct flow_key6) == 40, "flow_key6");
 
 #define FLOW_HASH_ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
+/* clang-format off: one quarter of a round a line */
 #define FLOW_HASH_ROUND(v0, v1, v2, v3)                                                                                \
 	do {                                                                                                           \
-		v0 += v1; v1 = FLOW_HASH_ROTL(v1, 13); v1 ^= v0; v0 = FLOW_HASH_ROTL(v0, 32);                          \
-		v2 += v3; v3 = FLOW_HASH_ROTL(v3, 16); v3 ^= v2;                                                       \
-		v0 += v3; v3 = FLOW_HASH_ROTL(v3, 21); v3 ^= v0;                                                       \
-		v2 += v1; v1 = FLOW_HASH_ROTL(v1, 17); v1 ^= v2; v2 = FLOW_HASH_ROTL(v2, 32);                          \
+		v0 += v1;                                                                                              \
+		v1 = FLOW_HASH_ROTL(v1, 13);                                                                           \
+		v1 ^= v0;                                                                                              \
+		v0 = FLOW_HASH_ROTL(v0, 32);                                                                           \
+		v2 += v3;                                                                                              \
+		v3 = FLOW_HASH_ROTL(v3, 16);                                                                           \
+		v3 ^= v2;                                                                                              \
+		v0 += v3;                                                                                              \
+		v3 = FLOW_HASH_ROTL(v3, 21);                                                                           \
+		v3 ^= v0;                                                                                              \
+		v2 += v1;                                                                                              \
+		v1 = FLOW_HASH_ROTL(v1, 17);                                                                           \
+		v1 ^= v2;                                                                                              \
+		v2 = FLOW_HASH_ROTL(v2, 32);                                                                           \
 	} while (0)
+/* clang-format on */
 
 #ifdef __clang__
 #define FLOW_HASH_UNROLL _Pragma("clang loop unroll(full)")
@@ -58,9 +70,9 @@ _Static_assert(sizeof(struct flow_key6) == 40, "flow_key6");
  * defined), with `c` rounds for each word and `d` at the end. The last three are compile-time constants, so that the
  * loops unroll. SipHash's authors publish vectors for 2-4: the rounds are arguments so that those hold this code too.
  */
-static inline __attribute__((always_inline)) __u64
-flow_hash_siphash(const __u64 key[2], const __u64 *in, const unsigned int words, const unsigned int c,
-		  const unsigned int d)
+static inline __attribute__((always_inline)) __u64 flow_hash_siphash(const __u64 key[2], const __u64 *in,
+								     const unsigned int words, const unsigned int c,
+								     const unsigned int d)
 {
 	__u64 v0 = key[0] ^ 0x736f6d6570736575ull, v1 = key[1] ^ 0x646f72616e646f6dull;
 	__u64 v2 = key[0] ^ 0x6c7967656e657261ull, v3 = key[1] ^ 0x7465646279746573ull;
@@ -81,8 +93,8 @@ flow_hash_siphash(const __u64 key[2], const __u64 *in, const unsigned int words,
 	return v0 ^ v1 ^ v2 ^ v3;
 }
 
-static inline __attribute__((always_inline)) __u64
-flow_hash_siphash13(const __u64 key[2], const __u64 *in, const unsigned int words)
+static inline __attribute__((always_inline)) __u64 flow_hash_siphash13(const __u64 key[2], const __u64 *in,
+								       const unsigned int words)
 {
 	return flow_hash_siphash(key, in, words, 1, 3);
 }

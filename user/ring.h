@@ -20,20 +20,20 @@
  */
 struct arc {
 	uint32_t last;
-	uint16_t owner;		/* index of a member */
-	uint16_t previous;	/* equal to owner where not moved */
-	uint32_t stamp;		/* seconds, ringlb_now(): the last packet that went to previous; 0 where not moved */
+	uint16_t owner;    /* index of a member */
+	uint16_t previous; /* equal to owner where not moved */
+	uint32_t stamp;    /* seconds, ringlb_now(): the last packet that went to previous; 0 where not moved */
 	bool moved;
 };
 
 struct arcs {
 	struct arc *arc;
-	size_t count;		/* 0 only for no member at all */
+	size_t count; /* 0 only for no member at all */
 };
 
 struct ring_member {
 	const char *identity;
-	uint32_t points;	/* 0 takes no part */
+	uint32_t points; /* 0 takes no part */
 };
 
 /* The position of point i of identity. */

@@ -13,11 +13,11 @@
 
 /* Where the parts of a table lie, in bytes from its region's start; each part is aligned to RINGLB_REGION_ALIGN. */
 struct table_layout {
-	unsigned int bits;	/* 0 for a table without owners: nothing is written */
-	uint32_t points;	/* with sentinels */
+	unsigned int bits; /* 0 for a table without owners: nothing is written */
+	uint32_t points;   /* with sentinels */
 	uint32_t owners;
 	uint32_t index_off, points_off, cold_off, owners_off;
-	uint32_t length;	/* of the region */
+	uint32_t length; /* of the region */
 };
 
 /*

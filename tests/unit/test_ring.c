@@ -46,7 +46,8 @@ static void test_point(void **state)
 	assert_int_equal(ring_point("web-1", 399), 0xfaedeadf);
 	assert_int_equal(ring_point("10.0.0.11:80", 1048575), 0x24871c1a);
 	assert_int_equal(ring_point("", 0), 0x575e8e69);
-	assert_int_equal(ring_point("a-backend-with-a-name-longer-than-one-stripe-of-32-bytes", UINT32_MAX), 0x626b9759);
+	assert_int_equal(ring_point("a-backend-with-a-name-longer-than-one-stripe-of-32-bytes", UINT32_MAX),
+			 0x626b9759);
 }
 
 /* Every point of a member lies where ring_point says: the numbers in the text are counted on in place. */
@@ -102,7 +103,8 @@ static void assert_arcs(const uint64_t *point, size_t points, const uint64_t *ex
 }
 
 #define ASSERT_ARCS(points, ...)                                                                                       \
-	assert_arcs(points, COUNT(points), (const uint64_t[]){ __VA_ARGS__ }, COUNT(((const uint64_t[]){ __VA_ARGS__ })))
+	assert_arcs(points, COUNT(points), (const uint64_t[]){ __VA_ARGS__ },                                          \
+		    COUNT(((const uint64_t[]){ __VA_ARGS__ })))
 
 static void test_edges(void **state)
 {
@@ -134,7 +136,9 @@ static void test_edges(void **state)
 
 static void test_lengths(void **state)
 {
-	struct arc arc[] = { { .last = 0, .owner = 1 }, { .last = 10, .owner = 0 }, { .last = UINT32_MAX, .owner = 1 } };
+	struct arc arc[] = { { .last = 0, .owner = 1 },
+			     { .last = 10, .owner = 0 },
+			     { .last = UINT32_MAX, .owner = 1 } };
 	const struct arcs arcs = { arc, 3 };
 	struct arc whole = { .last = UINT32_MAX };
 	uint64_t share[3] = { 5, 5, 5 };
@@ -208,7 +212,8 @@ static void test_limits(void **state)
 	assert_int_equal(ring_build((const struct ring_member[]){ { "a", half }, { "b", half } }, 2, &arcs), 0);
 	assert_arcs_sound(&arcs);
 	arcs_free(&arcs);
-	assert_int_equal(ring_build((const struct ring_member[]){ { "a", half }, { "b", half + 1 } }, 2, &arcs), -E2BIG);
+	assert_int_equal(ring_build((const struct ring_member[]){ { "a", half }, { "b", half + 1 } }, 2, &arcs),
+			 -E2BIG);
 	assert_int_equal(arcs.count, 0);
 	/* A sum that does not fit 32 bits. */
 	assert_int_equal(ring_build((const struct ring_member[]){ { "a", 1u << 31 }, { "b", 1u << 31 } }, 2, &arcs),
@@ -372,17 +377,10 @@ static int start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_point),
-		cmocka_unit_test(test_points_counted),
-		cmocka_unit_test(test_sort),
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_tie),
-		cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_rule),
-		cmocka_unit_test(test_shares_sum),
-		cmocka_unit_test(test_minimal_movement),
+		cmocka_unit_test(test_point),      cmocka_unit_test(test_points_counted),   cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_edges),      cmocka_unit_test(test_lengths),          cmocka_unit_test(test_tie),
+		cmocka_unit_test(test_nobody),     cmocka_unit_test(test_limits),           cmocka_unit_test(test_rule),
+		cmocka_unit_test(test_shares_sum), cmocka_unit_test(test_minimal_movement),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

@@ -231,12 +231,14 @@ static void test_layout_by_hand(void **state)
 	const struct arcs arcs = { arc, 4 };
 	const uint32_t index[] = { 0, 2, 3, 5, 6 };
 	const uint32_t point[] = {
-		0x00000005 << 2 | 1, 0xfffffffc | 2,	 /* 00: the second is only the sentinel */
-		0xfffffffc | 3,				 /* 01: passed by the third */
-		0x00000000 << 2 | 3, 0xfffffffc,	 /* 10 */
-		0xfffffffc,				 /* 11 */
+		0x00000005 << 2 | 1, 0xfffffffc | 2, /* 00: the second is only the sentinel */
+		0xfffffffc | 3,                      /* 01: passed by the third */
+		0x00000000 << 2 | 3, 0xfffffffc,     /* 10 */
+		0xfffffffc,                          /* 11 */
 	};
-	const struct ringlb_cold cold[] = { { 1, 0, 0 }, { 1, 0, 9 }, { 0, 0, 8 }, { 0, 0, 8 }, { 0, 0, 0 }, { 0, 0, 0 } };
+	const struct ringlb_cold cold[] = {
+		{ 1, 0, 0 }, { 1, 0, 9 }, { 0, 0, 8 }, { 0, 0, 8 }, { 0, 0, 0 }, { 0, 0, 0 }
+	};
 	struct table t = make_table(&arcs, 2);
 
 	(void)state;
@@ -328,7 +330,10 @@ static void test_limits(void **state)
 /* About four points a bucket. */
 static void test_bits(void **state)
 {
-	const struct { size_t arcs; unsigned int bits; } expected[] = {
+	const struct {
+		size_t arcs;
+		unsigned int bits;
+	} expected[] = {
 		{ 1, 1 }, { 16, 2 }, { 23, 3 }, { 1024, 8 }, { 40000, 13 }, { 65536, 14 }, { 1 << 20, 18 },
 	};
 	struct arcs arcs = { calloc(1 << 20, sizeof(struct arc)), 0 };
@@ -380,13 +385,13 @@ static void test_contradictions(void **state)
 	assert_refused(&t, &index[8], UINT32_MAX);
 	assert_refused(&t, &index[3], index[4]); /* an empty bucket */
 	assert_refused(&t, &index[3], UINT32_MAX);
-	assert_refused(&t, &index[1], 2); /* a bucket without its sentinel */
-	assert_refused(&t, &point[0], point[1]); /* twice the same place */
+	assert_refused(&t, &index[1], 2);                         /* a bucket without its sentinel */
+	assert_refused(&t, &point[0], point[1]);                  /* twice the same place */
 	assert_refused(&t, &point[0], point[1] + (1u << l.bits)); /* out of order */
 	assert_refused(&t, &point[2], point[1] + (1u << l.bits)); /* not the sentinel */
-	assert_refused(&t, &point[1], point[2]); /* a sentinel too early */
-	assert_refused(&t, &point[0], point[0] | 3); /* no such owner */
-	assert_refused(&t, (uint32_t *)&cold_of(&t)[1], 3); /* no such previous owner */
+	assert_refused(&t, &point[1], point[2]);                  /* a sentinel too early */
+	assert_refused(&t, &point[0], point[0] | 3);              /* no such owner */
+	assert_refused(&t, (uint32_t *)&cold_of(&t)[1], 3);       /* no such previous owner */
 	l.bits = 23;
 	assert_int_equal(table_decode(&l, t.base, &back), -EINVAL);
 	l = t.layout;
@@ -405,16 +410,11 @@ static int start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout_by_hand),
-		cmocka_unit_test(test_one_owner),
-		cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_random_arcs),
-		cmocka_unit_test(test_random_pools),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_stamps),
-		cmocka_unit_test(test_bits),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_layout_by_hand), cmocka_unit_test(test_one_owner),
+		cmocka_unit_test(test_nobody),         cmocka_unit_test(test_random_arcs),
+		cmocka_unit_test(test_random_pools),   cmocka_unit_test(test_order),
+		cmocka_unit_test(test_stamps),         cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_limits),         cmocka_unit_test(test_contradictions),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
