@@ -31,23 +31,14 @@ struct flow_key6 {
 _Static_assert(sizeof(struct flow_key6) == 40, "flow_key6");
 
 #define FLOW_HASH_ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
-/* clang-format off: one quarter of a round a line */
+/* Four quarters, a line each. */
+/* clang-format off */
 #define FLOW_HASH_ROUND(v0, v1, v2, v3)                                                                                \
 	do {                                                                                                           \
-		v0 += v1;                                                                                              \
-		v1 = FLOW_HASH_ROTL(v1, 13);                                                                           \
-		v1 ^= v0;                                                                                              \
-		v0 = FLOW_HASH_ROTL(v0, 32);                                                                           \
-		v2 += v3;                                                                                              \
-		v3 = FLOW_HASH_ROTL(v3, 16);                                                                           \
-		v3 ^= v2;                                                                                              \
-		v0 += v3;                                                                                              \
-		v3 = FLOW_HASH_ROTL(v3, 21);                                                                           \
-		v3 ^= v0;                                                                                              \
-		v2 += v1;                                                                                              \
-		v1 = FLOW_HASH_ROTL(v1, 17);                                                                           \
-		v1 ^= v2;                                                                                              \
-		v2 = FLOW_HASH_ROTL(v2, 32);                                                                           \
+		v0 += v1; v1 = FLOW_HASH_ROTL(v1, 13); v1 ^= v0; v0 = FLOW_HASH_ROTL(v0, 32);                          \
+		v2 += v3; v3 = FLOW_HASH_ROTL(v3, 16); v3 ^= v2;                                                       \
+		v0 += v3; v3 = FLOW_HASH_ROTL(v3, 21); v3 ^= v0;                                                       \
+		v2 += v1; v1 = FLOW_HASH_ROTL(v1, 17); v1 ^= v2; v2 = FLOW_HASH_ROTL(v2, 32);                          \
 	} while (0)
 /* clang-format on */
 
