@@ -162,7 +162,7 @@ static int build_sorted(const struct ring_member *member, const struct ring_memb
 int ring_build(const struct ring_member *member, size_t members, struct arcs *out)
 {
 	const struct ring_member **sorted;
-	size_t points, longest;
+	size_t taking_part = 0, points, longest;
 	int err;
 
 	*out = (struct arcs){ 0 };
@@ -174,11 +174,12 @@ int ring_build(const struct ring_member *member, size_t members, struct arcs *ou
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < members; i++)
-		sorted[i] = &member[i];
-	qsort(sorted, members, sizeof(*sorted), compare_identity);
-	err = check_members(sorted, members, &points, &longest);
+		if (member[i].points)
+			sorted[taking_part++] = &member[i];
+	qsort(sorted, taking_part, sizeof(*sorted), compare_identity);
+	err = check_members(sorted, taking_part, &points, &longest);
 	if (!err && points)
-		err = build_sorted(member, sorted, members, points, longest, out);
+		err = build_sorted(member, sorted, taking_part, points, longest, out);
 	free(sorted);
 	return err;
 }

@@ -33,7 +33,7 @@ struct arcs {
 
 struct ring_member {
 	const char *identity;
-	uint32_t points; /* 0 takes no part */
+	uint32_t points; /* 0 takes no part, and may have the identity of another */
 };
 
 /* The position of point i of identity. */

@@ -184,7 +184,7 @@ static void test_tie(void **state)
 static void test_nobody(void **state)
 {
 	const struct ring_member idle[] = { { "a", 0 }, { "b", 0 } };
-	const struct ring_member some[] = { { "a", 0 }, { "b", 1 } };
+	const struct ring_member some[] = { { "b", 0 }, { "b", 1 }, { "b", 0 } };
 	struct arcs arcs = { (struct arc *)-1, 9 };
 
 	(void)state;
@@ -194,7 +194,7 @@ static void test_nobody(void **state)
 	assert_int_equal(ring_build(idle, 2, &arcs), 0);
 	assert_int_equal(arcs.count, 0);
 	arcs_free(&arcs);
-	assert_int_equal(ring_build(some, 2, &arcs), 0);
+	assert_int_equal(ring_build(some, 3, &arcs), 0);
 	assert_int_equal(arcs.count, 1);
 	assert_int_equal(arcs.arc[0].owner, 1);
 	arcs_free(&arcs);
