@@ -114,18 +114,15 @@ int datapath_make_directory(const char *dir, struct diag *d)
 	return err;
 }
 
-void datapath_remove_parent(const char *dir)
+void datapath_remove_directory(const char *dir)
 {
-	char *path = xstrdup(dir), *above;
+	char *above = xstrdup(dir);
 	bool yes = false;
 
-	to_parent(path);
-	above = xstrdup(path);
 	/* A mount point cannot be removed, nor anything that is not empty. */
 	if (to_parent(above) && !is_bpffs(above, &yes) && yes)
-		rmdir(path);
+		rmdir(dir);
 	free(above);
-	free(path);
 }
 
 static int pin(int fd, const char *dir, const char *name)
@@ -221,6 +218,27 @@ out:
 	return err;
 }
 
+/* Removes one directory of pins, and then the one that holds instances when nothing else is in it. */
+static int remove_pins(const char *dir, struct diag *d)
+{
+	char *parent = xstrdup(dir);
+	int err = unpin_directory(dir, d);
+
+	if (!err && to_parent(parent))
+		datapath_remove_directory(parent);
+	free(parent);
+	return err;
+}
+
+int datapath_unpin(const char *dir, struct diag *d)
+{
+	char *site = building_site(dir);
+	int err = remove_pins(site, d), dir_err = remove_pins(dir, d);
+
+	free(site);
+	return dir_err == -ENOENT ? err : dir_err;
+}
+
 int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 {
 	char *site = building_site(dir);
@@ -233,7 +251,7 @@ int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 		err = -EEXIST;
 	}
 	if (!err) {
-		err = unpin_directory(site, d); /* of an attempt that was killed */
+		err = remove_pins(site, d); /* of an attempt that was killed */
 		if (err == -ENOENT)
 			err = 0;
 	}
@@ -247,7 +265,7 @@ int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 		err = -errno;
 	if (err) {
 		complain_path(dir, err, d);
-		unpin_directory(site, d);
+		remove_pins(site, d);
 	}
 out:
 	free(site);
@@ -343,18 +361,5 @@ int datapath_open(const char *dir, struct datapath **out, struct diag *d)
 		datapath_free(dp);
 	else
 		*out = dp;
-	return err;
-}
-
-int datapath_unpin(const char *dir, struct diag *d)
-{
-	char *site = building_site(dir);
-	int err, ignored;
-
-	err = unpin_directory(dir, d);
-	ignored = unpin_directory(site, d);
-	free(site);
-	if (!err || !ignored)
-		datapath_remove_parent(dir);
 	return err;
 }

@@ -57,8 +57,8 @@ int datapath_complain_load(struct diag *d, const char *what, size_t bytes, int e
 
 /* Makes dir, and its parent where that is missing on a bpffs. 0 or -errno with a message. */
 int datapath_make_directory(const char *dir, struct diag *d);
-/* Removes dir's parent when it is empty, is no mount point and lies on a bpffs. */
-void datapath_remove_parent(const char *dir);
+/* Removes dir when it is empty, is no mount point and lies in a directory of a bpffs. */
+void datapath_remove_directory(const char *dir);
 /* Creates the link and pins it as path, as datapath_attach says. */
 int datapath_link_pin(int prog, unsigned int ifindex, enum datapath_mode mode, const char *path);
 /* Takes the link pinned as path off, at once, and removes the pin. 0 or -errno. */
