@@ -105,7 +105,8 @@ struct ringlb_tables {
 	__u64 state;
 	__u32 abi;
 	__u32 hz; /* jiffies in a second, for the stamps */
-	__u64 reserved[6];
+	__u32 pending; /* 1 from before a switch until what follows it is done (incarnations, swept flows): see commit.c */
+	__u32 reserved[11];
 	struct ringlb_root roots[2];
 	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
 };
@@ -138,22 +139,25 @@ struct ringlb_service {
 	__u32 owners_off;
 	__u32 points;       /* entries in points and cold */
 	__u32 owners;       /* entries in owners */
-	__u32 settle_after; /* seconds that a flow of the flow table may be silent */
+	__u32 settle_after; /* seconds of silence after which an established flow's entry may be given to another */
 	__u32 reserved2[2];
 };
 _Static_assert(sizeof(struct ringlb_service) == 64, "ringlb_service");
 
-/* The cold part of a point, read in moved arcs only. */
+/*
+ * A stamp is jiffies / hz, as 32 bits; differences are taken modulo 2^32. It is written only where it changes.
+ *
+ * The cold part of a point, read in moved arcs only.
+ */
 struct ringlb_cold {
 	__u16 previous; /* as `owner`: local to the table */
 	__u16 reserved;
-	__u32 stamp; /* ringlb_now() of the last packet that went to `previous` */
+	__u32 stamp; /* of the last packet that did not go to the owner, but for those that open a flow */
 };
 _Static_assert(sizeof(struct ringlb_cold) == 8, "ringlb_cold");
 
 #define RINGLB_BACKEND_USED 1u
 #define RINGLB_BACKEND_IPV6 2u
-#define RINGLB_BACKEND_DOWN 4u /* maint, unhealthy or gone: what the flow table knows of it no longer counts */
 
 /* One element of the map `backends`: what forwarding needs, within one cache line. address, incarnation and family never change while an index is in use. */
 struct ringlb_backend {
@@ -165,25 +169,54 @@ struct ringlb_backend {
 	__u8 address[16]; /* destination of the outer header, or what the next hop is looked up for */
 	__u16 outer_sum;  /* IPv4: ringlb_outer_sum(), outer_header.h; IPv6: 0 */
 	__u16 mtu;        /* of the way to the backend, outer header included; 0: not known */
-	__u32 reserved2[7];
+	__u32 last_old;   /* stamp of the last packet that came here though another backend owned its arc; 0: none */
+	__u32 reserved2[6];
 };
 _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
 
 /*
  * An entry of the flow table, one for a 5-tuple: what its established connection uses, and what a SYN seen since would
- * use. Each word is read and written whole. A bucket is four entries, two cache lines; of them at most one may hold a
- * mere opening.
+ * use. Each word is read and written whole. A bucket is four entries, two cache lines: bucket (__u32)fingerprint *
+ * buckets >> 32. At most RINGLB_OPENINGS_PER_BUCKET of them may be mere openings.
+ *
+ * The fingerprint is the whole SipHash of the 5-tuple as `affinity: flow` hashes it (0 is made 2), whatever the service's
+ * affinity. An entry is claimed by setting a free or expired one's fingerprint to RINGLB_FLOW_BUSY by compare-and-swap,
+ * filled in, and then given its own. User space frees one by writing 0.
+ *
+ * A choice (incarnation << 16 | backend, backend an index in the map backends) counts only while the backend has that
+ * incarnation. Incarnations start at 1, so a choice is never 0.
  */
 struct ringlb_flow {
-	__u64 fingerprint; /* keyed hash of the 5-tuple; 0: free */
-	__u64 established; /* stamp << 32 | incarnation << 16 | backend (RINGLB_NO_BACKEND: none yet) */
-	__u64 opening;     /* sequence number << 32 | incarnation << 16 | backend; 0 when there is none: see flows.bpf.h */
-	__u64 place;       /* position << 32 | service index << 16 | flags */
+	__u64 fingerprint; /* 0: free */
+	__u64 established; /* stamp of the last packet << 32 | choice; choice 0: none yet */
+	__u64 opening;     /* the SYN's sequence number << 32 | choice; choice 0: none */
+	__u64 place;       /* position << 32 | service index << 16 | RINGLB_FLOW_* flags */
 };
 _Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
+#define RINGLB_FLOW_BUSY 1ull
+#define RINGLB_FLOW_CLOSING 1u /* FIN or RST seen, and no data since: expires after RINGLB_CLOSING_SECONDS */
+#define RINGLB_CLOSING_SECONDS 60u
+#define RINGLB_OPENING_SECONDS 10u /* a mere opening expires after */
+#define RINGLB_OPENING_WINDOW 65536u /* a packet belongs to the SYN whose sequence number lies at most so far behind */
 #define RINGLB_FLOWS_PER_BUCKET 4u
+#define RINGLB_OPENINGS_PER_BUCKET 1u
 struct ringlb_flow_bucket {
 	struct ringlb_flow flow[RINGLB_FLOWS_PER_BUCKET];
+};
+
+/* What happened in the flow table: X(member, "name", "what it means"). The only value of the per-CPU map `flow_stats`. */
+#define RINGLB_FLOW_EVENTS(X)                                                                                          \
+	X(opened, "opened", "openings remembered")                                                                     \
+	X(established, "established", "openings that became established, and flows remembered on the way")            \
+	X(refused_full, "refused_full", "flows not remembered: no free entry")                                         \
+	X(refused_quota, "refused_quota", "openings not remembered: others use up the openings' share")                \
+	X(reused, "reused", "expired entries given to another flow")                                                   \
+	X(lost_backend, "lost_backend", "packets of flows whose backend went down: sent to the arc's owner")
+
+struct ringlb_flow_counters {
+#define X(member, name, meaning) __u64 member;
+	RINGLB_FLOW_EVENTS(X)
+#undef X
 };
 
 /* Per-CPU counters: service_stats by service index, backend_stats by backend index. */
