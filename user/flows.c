@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "flows.h"
+
+#define LOAD(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
+
+uint32_t flow_choice(uint16_t backend, uint16_t incarnation)
+{
+	return (uint32_t)incarnation << 16 | backend;
+}
+
+uint16_t flow_choice_backend(uint32_t choice)
+{
+	return (uint16_t)choice;
+}
+
+static bool in_use(uint64_t fingerprint)
+{
+	return fingerprint && fingerprint != RINGLB_FLOW_BUSY;
+}
+
+static struct flow_view view(const struct ringlb_flow *flow)
+{
+	uint64_t established = LOAD(flow->established), place = LOAD(flow->place);
+
+	return (struct flow_view){
+		.position = (uint32_t)(place >> 32),
+		.service = (uint16_t)(place >> 16),
+		.established = (uint32_t)established,
+		.opening = (uint32_t)LOAD(flow->opening),
+		.stamp = (uint32_t)(established >> 32),
+	};
+}
+
+uint32_t flows_sweep(const struct flows *f, bool (*keep)(const struct flow_view *v, void *arg), void *arg)
+{
+	uint32_t freed = 0;
+
+	for (uint32_t i = 0; i < f->buckets; i++)
+		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++) {
+			struct ringlb_flow *flow = &f->bucket[i].flow[j];
+			__u64 fingerprint = LOAD(flow->fingerprint);
+			struct flow_view v;
+
+			if (!in_use(fingerprint))
+				continue;
+			v = view(flow);
+			/* not when a packet has given it to another flow meanwhile */
+			if (!keep(&v, arg) && __atomic_compare_exchange_n(&flow->fingerprint, &fingerprint, 0, false,
+									  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+				freed++;
+		}
+	return freed;
+}
+
+void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t backends, uint32_t *count)
+{
+	for (uint32_t i = 0; i < f->buckets; i++)
+		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++) {
+			const struct ringlb_flow *flow = &f->bucket[i].flow[j];
+			struct flow_view v;
+			uint16_t a, b;
+
+			if (!in_use(LOAD(flow->fingerprint)))
+				continue;
+			v = view(flow);
+			a = flow_choice_backend(v.established);
+			b = flow_choice_backend(v.opening);
+			if (v.established && a < backends && v.established >> 16 == incarnation[a])
+				count[a]++;
+			if (v.opening && b < backends && v.opening >> 16 == incarnation[b] && (!v.established || a != b))
+				count[b]++;
+		}
+}
+
+void flows_use(const struct flows *f, uint32_t *used, uint32_t *openings)
+{
+	*used = *openings = 0;
+	for (uint32_t i = 0; i < f->buckets; i++)
+		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++) {
+			const struct ringlb_flow *flow = &f->bucket[i].flow[j];
+
+			if (!in_use(LOAD(flow->fingerprint)))
+				continue;
+			++*used;
+			*openings += !(uint32_t)LOAD(flow->established);
+		}
+}
