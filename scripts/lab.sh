@@ -13,7 +13,7 @@
 #                       ^ XDP_PASS and tx offload off, or frames that the balancer sends with XDP_TX are lost
 #
 #     The client's route to the services goes to lb. Backends hold the service addresses on lo and answer the client
-#     directly.
+#     directly. Who has a larger MTU than the client has a route to it that says so.
 #
 #  up --two                a balancer with two interfaces
 #
@@ -130,10 +130,17 @@ make_backend() { # NUMBER NET
 	add_addresses "$host" eth0 "$2" "$((10 + $1))"
 	for address in $services4; do ip -n "$lab-$host" address add "$address/32" dev lo; done
 	for address in $services6; do ip -n "$lab-$host" address add "$address/128" dev lo nodad; done
-	if [ "$2" = 1 ]; then
-		ip -n "$lab-$host" route add 10.77.0.0/24 via 10.77.1.1
-		ip -n "$lab-$host" route add fd77::/64 via fd77:1::1
+	if [ "$2" = 0 ]; then
+		route_to_client "$host" eth0
+	else
+		ip -n "$lab-$host" route add 10.77.0.0/24 via 10.77.1.1 mtu 1500
+		ip -n "$lab-$host" route add fd77::/64 via fd77:1::1 mtu 1500
 	fi
+}
+
+route_to_client() { # HOST INTERFACE
+	ip -n "$lab-$1" route add 10.77.0.100/32 dev "$2" mtu 1500
+	ip -n "$lab-$1" route add fd77::100/128 dev "$2" mtu 1500
 }
 
 make_all() { # N NET
@@ -152,6 +159,7 @@ make_all() { # N NET
 	make_host client
 	make_cable client eth0 br0 1500
 	add_addresses client eth0 0 100
+	route_to_client lb eth0
 	ip -n "$lab-client" route add 192.0.2.0/24 via 10.77.0.1
 	ip -n "$lab-client" route add 2001:db8::/64 via fd77::1
 	if [ "$2" = 1 ]; then
@@ -247,6 +255,7 @@ cmd_recreate() {
 	ip -n "$lab-$host" link delete "$interface"
 	make_cable "$host" "$interface" "br$net" 1600
 	address_lb "$interface"
+	[ "$interface" != eth0 ] || route_to_client lb eth0
 }
 
 [[ $lab =~ ^[A-Za-z0-9_-]{1,32}$ ]] || die "RINGLB_LAB may have letters, digits, _ and -, and at most 32 of them"

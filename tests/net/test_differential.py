@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The kernel's choice against that of `lookup --file`, for 10,000 random flows over random configurations."""
+import ipaddress
+import os
+import random
+
+from conftest import configuration, service_text, source
+
+CONFIGURATIONS = 20
+FLOWS = 10_000
+
+
+def random_address(rng, family):
+    if family == 4:
+        return str(ipaddress.ip_address(rng.randrange(0x0B000000, 0x7F000000)))
+    return str(ipaddress.ip_address(0x2001_0DB8 << 96 | rng.getrandbits(96)))
+
+
+def random_pool(rng, name):
+    """Backends of both families, on the lab's link; the hosts need not be there."""
+    backends = []
+    for i in range(rng.choice((1, 2, 3, 10, 40))):
+        host = rng.randrange(2, 90) + i
+        b = {"name": f"{name}-{i}", "address": f"10.77.0.{host + 100}" if rng.random() < .5 else f"fd77::{host:x}:{i:x}",
+             "weight": rng.choice((1, 1, 1, 2, 7))}
+        if rng.random() < .2:
+            b["identity"] = f"{name}!{rng.getrandbits(32):x}"
+        if rng.random() < .2:
+            b["points"] = rng.randrange(1, 300)
+        backends.append(b)
+    addresses = [b["address"] for b in backends]
+    return {"name": name, "vnodes": rng.choice((1, 3, 40, 160, 400)),
+            "backends": [b for i, b in enumerate(backends) if b["address"] not in addresses[:i]]}
+
+
+def random_configuration(rng):
+    pools = [random_pool(rng, f"p{i}") for i in range(rng.randrange(1, 5))]
+    services = {}
+    for _ in range(rng.randrange(1, 12)):
+        address, port, protocol = random_address(rng, rng.choice((4, 6))), rng.choice(("any", rng.randrange(1, 65536))), \
+            rng.choice(("tcp", "udp"))
+        services[address, port, protocol] = {
+            "address": address, "port": port, "protocol": protocol, "pool": rng.choice(pools)["name"],
+            "forward": "ipip", "affinity": rng.choice((
+                "flow", "flow", "source", {"source": {"ipv4": rng.randrange(1, 33), "ipv6": rng.randrange(1, 129)}}))}
+    used = {s["pool"] for s in services.values()}
+    return configuration([p for p in pools if p["name"] in used], list(services.values()),
+                         hash_key=f"{rng.getrandbits(128):032x}")
+
+
+def compare(lab, rng, config):
+    per_service = -(-FLOWS // (CONFIGURATIONS * len(config["services"])))
+    compared = 0
+    for s in config["services"]:
+        port = rng.randrange(1, 65536) if s["port"] == "any" else s["port"]
+        name = service_text(s["address"], port, s["protocol"])
+        family = 6 if ":" in s["address"] else 4
+        sources = [source(random_address(rng, family), rng.randrange(1, 65536)) for _ in range(per_service)]
+        kernel = [(a["hash"], a["pool"], a["backend"], a["address"]) for a in lab.lookups(name, sources)]
+        offline = [(a["hash"], a["pool"], a["backend"], a["address"])
+                   for a in lab.lookups(name, sources, "--file", lab.config_file)]
+        assert kernel == offline
+        compared += len(kernel)
+    return compared
+
+
+def test_kernel_and_file_agree(lab):
+    seed = int(os.environ.get("RINGLB_SEED", random.randrange(1 << 32)))
+    print(f"RINGLB_SEED={seed}")
+    rng = random.Random(seed)
+    compared = 0
+    for i in range(CONFIGURATIONS):
+        config = random_configuration(rng)
+        lab.reset()
+        lab.attach(config)
+        compared += compare(lab, rng, config)
+    assert compared >= FLOWS
+
+
+def test_kernel_and_file_agree_after_applies(lab):
+    """The same where the configuration came by a series of changes."""
+    seed = int(os.environ.get("RINGLB_SEED", random.randrange(1 << 32)))
+    print(f"RINGLB_SEED={seed}")
+    rng = random.Random(seed)
+    config = random_configuration(rng)
+    lab.attach(config)
+    for _ in range(5):
+        for p in config["pools"]:
+            for b in p["backends"]:
+                b.pop("points", None)
+                b["weight"] = rng.randrange(1, 3)
+            rng.shuffle(p["backends"])
+        lab.ringlb("apply", lab.write(config))
+        compare(lab, rng, config)
