@@ -35,8 +35,11 @@ SKEL  := $(patsubst bpf/%.bpf.c,$(B)/%.skel.h,$(wildcard bpf/*.bpf.c))
 OBJ   := $(patsubst %.c,%.o,$(wildcard user/*.c))
 LIB   := $(filter-out user/main.o,$(OBJ))
 UNIT  := $(patsubst %.c,%,$(wildcard tests/unit/test_*.c))
+PRIV  := $(patsubst %.c,%,$(wildcard tests/priv/test_*.c))
 SHARE := $(patsubst %.c,%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
-AIDS  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/*/*.bpf.c))
+AIDS  := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/*/*.bpf.c))
+BENCH := $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all check test test-full lint bench install clean help
@@ -45,19 +48,20 @@ MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manual: build/ringlb, build/man/
 
-check: $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan; no privileges, under 10 s
-	$(Q)tests/run unit lint
+check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
+	$(Q)tests/run unit lint cli
 
-test: all $(AIDS) $(UNIT:%=$(B)/asan/%) ## check, the kernel's test runs of packets, network namespaces; root
-	$(Q)tests/run unit lint xdp net
+TESTS := all $(AIDS) $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
+test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
+	$(Q)tests/run unit lint cli priv xdp net
 
-test-full: all $(AIDS) $(UNIT:%=$(B)/asan/%) ## test, and what takes long; root
-	$(Q)tests/run --full unit lint xdp net
+test-full: $(TESTS) ## test, and what takes long; root
+	$(Q)tests/run --full unit lint cli priv xdp net
 
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh
 
-bench: all $(AIDS) ## what a packet costs; root
+bench: all $(if $(BENCH),$(B)/tests/bench/bench) ## what a packet costs; root
 	$(Q)scripts/bench.sh
 
 help: ## this list
@@ -85,6 +89,10 @@ $(B)/%.skel.h: $(B)/bpf/%.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
+$(BSKEL): $(B)/%.skel.h: $(B)/%.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $(notdir $*)_bpf > $@
+
 # User space, once as it is and once under the sanitizers
 $(B)/%.o: %.c | $(SKEL)
 	$(say) CC $@
@@ -107,13 +115,19 @@ $(B)/ringlb: $(B)/user/main.o $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-$(B)/tests/unit/%: $(B)/tests/unit/%.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
+$(UNIT:%=$(B)/%) $(PRIV:%=$(B)/%): %: %.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 
-$(B)/asan/tests/unit/%: $(B)/asan/tests/unit/%.o $(SHARE:%=$(B)/asan/%) $(B)/asan/libringlb.a
+$(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%): %: %.o $(SHARE:%=$(B)/asan/%) $(B)/asan/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $^ $(LDLIBS) -lcmocka -o $@
+
+# Includes its skeletons as "tests/bench/NAME.skel.h".
+$(BENCH): | $(BSKEL)
+$(B)/tests/bench/bench: $(BENCH) $(B)/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(B)/man/%: man/%.scd
 	$(say) MAN $@

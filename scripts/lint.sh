@@ -23,7 +23,7 @@ format() {
 # Warnings are errors, with gcc for user space and clang for BPF; the unit tests too.
 warnings() {
 	local tests
-	mapfile -t tests < <(find tests/unit -name 'test_*.c' | sed "s|\(.*\)\.c$|$build/\1|")
+	mapfile -t tests < <(find tests/unit tests/priv -name 'test_*.c' | sed "s|\(.*\)\.c$|$build/\1|")
 	make -s -j"$jobs" B="$build" WERROR=1 all "${tests[@]}"
 }
 
