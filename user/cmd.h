@@ -12,9 +12,9 @@
 
 #define EXIT_DONE 0
 #define EXIT_FAILED 1
-#define EXIT_BAD 2	/* bad usage or bad configuration */
-#define EXIT_REFUSED 3	/* by a guard */
-#define EXIT_CHANGES 4	/* plan --exit-code */
+#define EXIT_BAD 2     /* bad usage or bad configuration */
+#define EXIT_REFUSED 3 /* by a guard */
+#define EXIT_CHANGES 4 /* plan --exit-code */
 
 #define CMD_DEFAULT_FILE "/etc/ringlb/ringlb.yaml"
 
@@ -24,19 +24,21 @@ struct cmd_context {
 	struct diag diag;
 	double wait_seconds;
 	bool json, quiet, verbose;
-	const char *command_line;	/* for the lock's holder line */
+	bool changed;             /* what runs was changed: no later failure may claim the contrary */
+	const char *command_line; /* for the lock's holder line */
 };
 
 struct cmd {
 	const char *name;
-	const char *usage;	/* arguments, one line: "[FILE] [--exit-code]" */
-	const char *summary;	/* one line, for the list */
-	const char *help;	/* what it does, its options and exit codes, for ringlb NAME --help */
+	const char *usage;   /* arguments, one line: "[FILE] [--exit-code]" */
+	const char *summary; /* one line, for the list */
+	const char *help;    /* what it does, its options and exit codes, for ringlb NAME --help */
 	/* argv[0] is the command's name, global options are taken out. Adds complaints to cx->diag, returns an exit status; main prints the diagnostics. */
 	int (*run)(struct cmd_context *cx, int argc, char **argv);
 };
 
-extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_show, cmd_lookup, cmd_stats, cmd_decap;
+extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_show, cmd_lookup, cmd_stats,
+	cmd_decap;
 
 /* What commands share: cmd_common.c. */
 
@@ -50,7 +52,8 @@ struct plan;
  */
 int cmd_getopt(struct cmd_context *cx, int argc, char **argv, const struct option *options);
 /* Adds a "usage" error that ends with how to get help; returns EXIT_BAD. */
-__attribute__((format(printf, 3, 4))) int cmd_usage(struct cmd_context *cx, const char *command, const char *format, ...);
+__attribute__((format(printf, 3, 4))) int cmd_usage(struct cmd_context *cx, const char *command, const char *format,
+						    ...);
 /* The one optional FILE of a command that takes nothing else: EXIT_DONE, or EXIT_BAD with an error. */
 int cmd_file(struct cmd_context *cx, int argc, char **argv, const char **file);
 /* True when this process may use BPF and change interfaces; else adds an error that says what is missing. */

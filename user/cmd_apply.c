@@ -33,6 +33,7 @@ static int apply_locked(struct cmd_context *cx, const char *command, struct conf
 	if (err && cx->diag.errors == errors)
 		diag_error(&cx->diag, "commit", "", "nothing was changed: %s", strerror(-err));
 	status = err ? EXIT_FAILED : EXIT_DONE;
+	cx->changed = !err && plan.operations;
 	plan_free(&plan);
 out:
 	free(interface);
@@ -69,7 +70,7 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 const struct cmd cmd_apply = {
 	.name = "apply",
 	.usage = "[FILE]",
-	.summary = "makes what runs equal FILE, atomically for packets",
+	.summary = "make what runs equal FILE, atomically for packets",
 	.help = "Prints what \"ringlb plan\" prints and does exactly that, as one new generation: a packet meets\n"
 		"either the old configuration or the new one. FILE: default " CMD_DEFAULT_FILE ".\n"
 		"Attaches what is missing, an interface that was removed and made again too. Where nothing\n"

@@ -31,8 +31,10 @@ static int attach_locked(struct cmd_context *cx, const char *command, struct con
 		config_free(config);
 		if (err)
 			return EXIT_FAILED;
-		diag_error(&cx->diag, "attached", "", "instance %s is attached already, generation %u: \"ringlb apply\" changes what "
-			   "runs, \"ringlb detach\" ends it", cx->instance.name, running.state->generation);
+		diag_error(&cx->diag, "attached", "",
+			   "instance %s is attached already, generation %u: \"ringlb apply\" changes what "
+			   "runs, \"ringlb detach\" ends it",
+			   cx->instance.name, running.state->generation);
 		running_close(&running);
 		return EXIT_FAILED;
 	}
@@ -43,6 +45,7 @@ static int attach_locked(struct cmd_context *cx, const char *command, struct con
 	plan_free(&plan);
 	if (err && cx->diag.errors == errors)
 		diag_error(&cx->diag, "attach", "", "nothing was attached: %s", strerror(-err));
+	cx->changed = !err;
 	return err ? EXIT_FAILED : report(cx, command);
 }
 
@@ -75,9 +78,9 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 const struct cmd cmd_attach = {
 	.name = "attach",
 	.usage = "[FILE]",
-	.summary = "loads the program and steers packets as FILE says",
-	.help = "Loads the XDP program, publishes the tables, attaches to each interface of FILE (default:\n"
-		CMD_DEFAULT_FILE "), pins everything and exits: packets keep flowing without any\n"
+	.summary = "load the program, steer packets as FILE says",
+	.help = "Loads the XDP program, publishes the tables, attaches to each interface of FILE (default:\n" CMD_DEFAULT_FILE
+		"), pins everything and exits: packets keep flowing without any\n"
 		"process. All or nothing. Prints the mode of each interface and warns of what will hurt:\n"
 		"generic mode, an MTU too small for the outer header, a service address that nobody answers\n"
 		"ARP for, an output interface outside \"interfaces\". Refuses where the instance is attached.\n\n"

@@ -21,7 +21,8 @@ int cmd_usage(struct cmd_context *cx, const char *command, const char *format, .
 	if (vasprintf(&text, format, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	diag_error(&cx->diag, "usage", "", "%s: %s (see \"ringlb help %s\")", command, text ? text : "bad usage", command);
+	diag_error(&cx->diag, "usage", "", "%s: %s (see \"ringlb help %s\")", command, text ? text : "bad usage",
+		   command);
 	free(text);
 	return EXIT_BAD;
 }
@@ -71,8 +72,8 @@ bool cmd_privileged(struct cmd_context *cx, const char *command)
 	bpf = admin || (has_capability(data, CAP_BPF) && has_capability(data, CAP_PERFMON));
 	if (net && bpf)
 		return true;
-	diag_error(&cx->diag, "privileges", "", "%s needs %s%s%s: run it as root",
-		   command, net ? "" : "CAP_NET_ADMIN", net || bpf ? "" : ", ", bpf ? "" : "CAP_BPF and CAP_PERFMON");
+	diag_error(&cx->diag, "privileges", "", "%s needs %s%s%s: run it as root", command, net ? "" : "CAP_NET_ADMIN",
+		   net || bpf ? "" : ", ", bpf ? "" : "CAP_BPF and CAP_PERFMON");
 	return false;
 }
 
@@ -84,8 +85,8 @@ int cmd_running(struct cmd_context *cx, const char *command, struct running *out
 	if (!err)
 		return EXIT_DONE;
 	if (err == -ENOENT)
-		diag_error(&cx->diag, "not-attached", "", "instance %s is not attached: \"ringlb attach FILE\" does that",
-			   cx->instance.name);
+		diag_error(&cx->diag, "not-attached", "",
+			   "instance %s is not attached: \"ringlb attach FILE\" does that", cx->instance.name);
 	else if (cx->diag.errors == errors)
 		diag_error(&cx->diag, "open", "", "%s: cannot open instance %s in %s: %s", command, cx->instance.name,
 			   cx->instance.pins, strerror(-err));

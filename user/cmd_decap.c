@@ -40,16 +40,26 @@ static int attach_one(struct decap *x, size_t i, enum datapath_mode *mode)
 		*mode = DATAPATH_GENERIC;
 		err = datapath_decap_attach(dir, x->ifindex[i], *mode, x->from, x->prefixes, d);
 		if (!err)
-			diag_warning(d, "generic-mode", "", "interface %s: attached in generic mode, which is several times slower, "
-				     "because native XDP was refused: %s: its driver may lack it, or its MTU is too large for it",
-				     x->interface[i], strerror(-native));
+			diag_warning(
+				d, "generic-mode", "",
+				"interface %s: attached in generic mode, which is several times slower, "
+				"because native XDP was refused: %s: its driver may lack it, or its MTU is too large for it",
+				x->interface[i], strerror(-native));
 	} else {
 		hand_over(d, &first);
 	}
 	diag_free(&first);
-	if (err && d->errors == errors)
-		diag_error(d, "decap", "", "interface %s: cannot attach: %s%s", x->interface[i], strerror(-err),
-			   err == -EBUSY ? ": it has an XDP program already; \"ringlb decap --detach\" takes ours off" : "");
+	if (err == -EBUSY && d->errors == errors) {
+		char who[128];
+
+		datapath_describe(x->ifindex[i], who, sizeof(who));
+		diag_error(d, "busy", "",
+			   "interface %s already has an XDP program%s%s: take it off first (\"ringlb decap --detach\" "
+			   "takes off what decap put there)",
+			   x->interface[i], *who ? ": " : "", who);
+	} else if (err && d->errors == errors) {
+		diag_error(d, "decap", "", "interface %s: cannot attach: %s", x->interface[i], strerror(-err));
+	}
 	return err;
 }
 
@@ -84,6 +94,7 @@ static int attach_all(struct decap *x)
 	}
 	out_end(o);
 	free(mode);
+	x->cx->changed = !err;
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -96,6 +107,7 @@ static int detach_all(struct decap *x)
 		int err = datapath_decap_detach(x->cx->instance.bpffs, x->ifindex[i], &x->cx->diag);
 
 		if (!err) {
+			x->cx->changed = true;
 			out_text(x->cx->out, "interface %s: detached\n", x->interface[i]);
 			continue;
 		}
@@ -127,14 +139,17 @@ static int arguments(struct decap *x, int argc, char **argv, bool detach)
 	for (int i = optind; i < argc; i++) {
 		unsigned int ifindex;
 
-		if (x->prefixes && !x->interfaces && !add_prefix(x, argv[i]))
+		if (x->prefixes && !add_prefix(x, argv[i]))
 			continue;
 		ifindex = if_nametoindex(argv[i]);
 		if (!ifindex) {
 			if (strpbrk(argv[i], "/:."))
-				return cmd_usage(x->cx, x->command, "\"%s\" is neither a prefix (ADDRESS[/LENGTH], no bits behind it) nor "
-						 "an interface", argv[i]);
-			diag_error(&x->cx->diag, "no-interface", "", "there is no interface %s: \"ip link\" lists them", argv[i]);
+				return cmd_usage(x->cx, x->command,
+						 "\"%s\" is neither a prefix (ADDRESS[/LENGTH], no bits behind it) nor "
+						 "an interface",
+						 argv[i]);
+			diag_error(&x->cx->diag, "no-interface", "", "there is no interface %s: \"ip link\" lists them",
+				   argv[i]);
 			return EXIT_BAD;
 		}
 		x->interface = xreallocarray(x->interface, x->interfaces + 1, sizeof(*x->interface));
@@ -145,7 +160,8 @@ static int arguments(struct decap *x, int argc, char **argv, bool detach)
 	if (!x->interfaces)
 		return cmd_usage(x->cx, x->command, "an INTERFACE is wanted");
 	if (!detach && !x->prefixes)
-		return cmd_usage(x->cx, x->command, "--from is wanted: whose outer headers to take off, the balancers' addresses");
+		return cmd_usage(x->cx, x->command,
+				 "--from is wanted: whose outer headers to take off, the balancers' addresses");
 	if (detach && x->prefixes)
 		return cmd_usage(x->cx, x->command, "--detach takes no --from");
 	return EXIT_DONE;
@@ -168,8 +184,10 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 		else if (c == 'd')
 			detach = true;
 		else if (add_prefix(&x, optarg))
-			status = cmd_usage(cx, argv[0], "--from %s: ADDRESS or ADDRESS/LENGTH is wanted, without bits behind the length",
-					   optarg);
+			status = cmd_usage(
+				cx, argv[0],
+				"--from %s: ADDRESS or ADDRESS/LENGTH is wanted, without bits behind the length",
+				optarg);
 	}
 	if (!status)
 		status = arguments(&x, argc, argv, detach);
@@ -186,7 +204,7 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 const struct cmd cmd_decap = {
 	.name = "decap",
 	.usage = "{--from PREFIX... INTERFACE... | --detach INTERFACE...}",
-	.summary = "on a backend: takes the balancers' outer headers off",
+	.summary = "on a backend: take the balancers' outer headers off",
 	.help = "For backends without a tunnel device: an XDP program on INTERFACE that takes the outer IPv4 or\n"
 		"IPv6 header off packets that come from these balancers, and leaves all others as they are. It\n"
 		"stays until --detach or a reboot.\n\n"

@@ -17,14 +17,15 @@ static int detach_locked(struct cmd_context *cx)
 
 	if (err == -ENOENT) {
 		diag_free(&unread);
-		diag_error(&cx->diag, "not-attached", "", "instance %s is not attached: nothing to detach in %s", cx->instance.name,
-			   cx->instance.pins);
+		diag_error(&cx->diag, "not-attached", "", "instance %s is not attached: nothing to detach in %s",
+			   cx->instance.name, cx->instance.pins);
 		return EXIT_FAILED;
 	}
 	whole = !err;
 	err = commit_detach(&cx->instance, whole ? &running : NULL, &cx->diag);
 	if (err && cx->diag.errors == errors)
 		diag_error(&cx->diag, "detach", "", "cannot remove %s: %s", cx->instance.pins, strerror(-err));
+	cx->changed = !err;
 	if (!err) {
 		out_string(cx->out, "instance", cx->instance.name);
 		out_integer(cx->out, "generation", whole ? running.state->generation : 0);
@@ -48,7 +49,8 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 	if (cmd_getopt(cx, argc, argv, options) != -1)
 		return EXIT_BAD;
 	if (argc > optind)
-		return cmd_usage(cx, argv[0], "it takes no arguments, and \"%s\" is one (-i NAME chooses the instance)", argv[optind]);
+		return cmd_usage(cx, argv[0], "it takes no arguments, and \"%s\" is one (-i NAME chooses the instance)",
+				 argv[optind]);
 	if (!cmd_privileged(cx, argv[0]))
 		return EXIT_FAILED;
 	lock = instance_lock(&cx->instance, cx->command_line, cx->wait_seconds, &cx->diag);
@@ -62,7 +64,7 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 const struct cmd cmd_detach = {
 	.name = "detach",
 	.usage = "",
-	.summary = "takes the program off and removes every pin",
+	.summary = "take the program off, remove every pin",
 	.help = "Packets for the services are the host's again from then on. History stays. Pins that an\n"
 		"interrupted attach left behind are removed too.\n\n"
 		"Exit status: 0 detached; 1 failed, or not attached; 2 bad usage.\n",

@@ -21,7 +21,7 @@ struct lookup {
 	/* attached */
 	bool running_is_open;
 	struct running running;
-	const struct state_backend **by_index;	/* RINGLB_MAX_BACKENDS + 1 of them */
+	const struct state_backend **by_index; /* RINGLB_MAX_BACKENDS + 1 of them */
 
 	/* from a file alone */
 	struct config *config;
@@ -31,14 +31,16 @@ struct lookup {
 
 struct answer {
 	uint32_t position;
-	const char *name;		/* of the backend, or NULL */
+	const char *name; /* of the backend, or NULL */
 	const struct address *address;
-	const char *previous;		/* or NULL */
-	const char *reason;		/* NULL without a backend */
+	const char *previous; /* or NULL */
+	const char *reason;   /* NULL without a backend */
 	enum ringlb_verdict verdict;
 };
 
-static const struct { const char *name, *meaning, *remedy; } verdicts[] = {
+static const struct {
+	const char *name, *meaning, *remedy;
+} verdicts[] = {
 #define X(id, name, meaning, remedy) { name, meaning, remedy },
 	RINGLB_VERDICTS(X)
 #undef X
@@ -78,9 +80,15 @@ static int open_running(struct lookup *l)
 static int open_file(struct lookup *l, const char *file)
 {
 	const struct config_pool *p;
+	struct diag d = { 0 };
 	int err;
 
-	l->config = config_load(file, &l->cx->diag);
+	l->config = config_load(file, &d);
+	/* Its warnings are check's to tell: here they would stand beside every answer. */
+	for (size_t i = 0; i < d.count; i++)
+		if (d.entry[i].level == DIAG_ERROR)
+			diag_error(&l->cx->diag, d.entry[i].code, d.entry[i].where, "%s", d.entry[i].message);
+	diag_free(&d);
 	if (!l->config || lookup_target_find(l->config, l->service_text, &l->target, &l->cx->diag))
 		return EXIT_BAD;
 	p = target_pool(l);
@@ -102,7 +110,8 @@ static void answer_from_file(const struct lookup *l, const struct lookup_source 
 {
 	const struct config_backend *b;
 
-	*a = (struct answer){ .position = lookup_position(&l->target, s), .verdict = RINGLB_VERDICT_DROPPED_NO_BACKEND };
+	*a = (struct answer){ .position = lookup_position(&l->target, s),
+			      .verdict = RINGLB_VERDICT_DROPPED_NO_BACKEND };
 	if (!l->arcs.count)
 		return;
 	b = &target_pool(l)->backend[l->arcs.arc[arcs_find(&l->arcs, a->position)].owner];
@@ -129,7 +138,8 @@ static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, s
 		if (r.revision == (uint32_t)l->running.state->revision)
 			break;
 		if (++tries > REVISION_RETRIES) {
-			diag_error(&l->cx->diag, "busy", "", "the configuration changes faster than it can be read: try again");
+			diag_error(&l->cx->diag, "busy", "",
+				   "the configuration changes faster than it can be read: try again");
 			return EXIT_FAILED;
 		}
 		err = open_running(l);
@@ -138,7 +148,11 @@ static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, s
 	}
 	b = l->by_index[r.backend];
 	previous = r.moved ? l->by_index[r.previous] : NULL;
-	*a = (struct answer){ .position = r.position, .verdict = r.verdict, .previous = previous ? previous->name : NULL };
+	*a = (struct answer){ .position = r.position,
+			      .verdict = r.verdict,
+			      .previous = previous ? previous->name : NULL };
+	if (r.verdict == RINGLB_VERDICT_DROPPED_NO_BACKEND) /* without a ring the data plane does not hash */
+		a->position = lookup_position(&l->target, s);
 	if (b) {
 		a->name = b->name;
 		a->address = &b->address;
@@ -184,7 +198,8 @@ static void print_one(const struct lookup *l, const struct answer *a)
 		out_text(o, "backend  %s (%s)\n", a->name, address_text(a->address, text));
 	else
 		out_text(o, "backend  none\n");
-	out_text(o, "service  %s\npool     %s\nhash     0x%08x\n", l->target.service->name, target_pool(l)->name, a->position);
+	out_text(o, "service  %s\npool     %s\nhash     0x%08x\n", l->target.service->name, target_pool(l)->name,
+		 a->position);
 	if (a->previous)
 		out_text(o, "reason   %s: before the last change this arc was %s's\n", a->reason, a->previous);
 	else if (a->reason)
@@ -215,8 +230,8 @@ static int answer(struct lookup *l, const char *text, const char *where, bool li
 		print_one(l, &a);
 		return EXIT_DONE;
 	}
-	out_text(l->cx->out, "%s %s %s %s\n", text, a.name ? a.name : "-", a.address ? address_text(a.address, address) : "-",
-		 a.reason ? a.reason : verdict_name(&a));
+	out_text(l->cx->out, "%s %s %s %s\n", text, a.name ? a.name : "-",
+		 a.address ? address_text(a.address, address) : "-", a.reason ? a.reason : verdict_name(&a));
 	out_flush_line(l->cx->out);
 	return EXIT_DONE;
 }
@@ -282,7 +297,8 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 			*(c == 'f' ? &file : &list) = optarg;
 	}
 	if (argc - optind != (list ? 1 : 2))
-		return cmd_usage(cx, argv[0], list ? "with --from it takes SERVICE alone" : "SERVICE and SOURCE are wanted");
+		return cmd_usage(cx, argv[0],
+				 list ? "with --from it takes SERVICE alone" : "SERVICE and SOURCE are wanted");
 	if (!file && !cmd_privileged(cx, argv[0]))
 		return EXIT_FAILED;
 	l.service_text = argv[optind];

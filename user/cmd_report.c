@@ -78,7 +78,14 @@ static void plan_pool_text(struct cmd_context *cx, const struct plan_pool *p)
 /* hash_key decides about every flow of every pool, which no arc shows. */
 static bool hashes_anew(const struct state *running, const struct plan *plan)
 {
-	return running && memcmp(running->config->hash_key, plan->next->config->hash_key, sizeof(plan->next->config->hash_key));
+	return running &&
+	       memcmp(running->config->hash_key, plan->next->config->hash_key, sizeof(plan->next->config->hash_key));
+}
+
+/* The line of a new pool counts its backends; and building tables is no change by itself. */
+static bool goes_without_saying(const struct plan *plan, const struct plan_operation *op)
+{
+	return !*op->text || (op->kind == PLAN_BACKEND_ADD && plan->pool[op->pool].added);
 }
 
 void cmd_report_plan(struct cmd_context *cx, const struct running *running, const struct plan *plan)
@@ -100,7 +107,7 @@ void cmd_report_plan(struct cmd_context *cx, const struct running *running, cons
 	else
 		out_text(o, "generation %u -> %u\n", was->generation, plan->next->generation);
 	for (size_t i = 0; i < plan->operations; i++)
-		if (*plan->operation[i].text)
+		if ((cx->verbose && *plan->operation[i].text) || !goes_without_saying(plan, &plan->operation[i]))
 			out_text(o, "  %s\n", plan->operation[i].text);
 	for (size_t i = 0; i < plan->pools; i++)
 		if (plan->pool[i].moved) {
@@ -108,10 +115,14 @@ void cmd_report_plan(struct cmd_context *cx, const struct running *running, cons
 			plan_pool_text(cx, &plan->pool[i]);
 		}
 	if (hashes_anew(was, plan))
-		out_text(o, "established flows: every flow is hashed anew; nearly all go to another backend at once and break\n");
+		out_text(
+			o,
+			"established flows: every flow is hashed anew; nearly all go to another backend at once and break\n");
 	else if (moves)
-		out_text(o, "established flows: those in what moves go to their new backend at once, as new flows do, and break; "
-			 "all others stay where they are\n");
+		out_text(
+			o,
+			"established flows: those in what moves go to their new backend at once, as new flows do, and break; "
+			"all others stay where they are\n");
 	else if (was)
 		out_text(o, "established flows: all stay where they are\n");
 }
@@ -222,7 +233,8 @@ static void report_pool(struct out *o, const struct config_pool *c, const struct
 	/* In the file's order; those that have left it come last. */
 	for (size_t i = 0; i < c->backends; i++)
 		for (size_t j = 0; j < p->backends; j++)
-			if (p->backend[j].state != BACKEND_LEAVING && !strcmp(p->backend[j].identity, c->backend[i].identity))
+			if (p->backend[j].state != BACKEND_LEAVING &&
+			    !strcmp(p->backend[j].identity, c->backend[i].identity))
 				report_backend(o, &p->backend[j], length[j]);
 	for (size_t j = 0; j < p->backends; j++)
 		if (p->backend[j].state == BACKEND_LEAVING)
@@ -266,8 +278,8 @@ static void report_service(struct out *o, const struct config_service *s, const 
 
 static void report_services(struct out *o, const struct state *s, const char *pool, bool attached)
 {
-	static const char *const head[] = { "service", "address", "port", "protocol", "pool", "forward", "affinity", "track",
-					    "ready" };
+	static const char *const head[] = { "service", "address",  "port",  "protocol", "pool",
+					    "forward", "affinity", "track", "ready" };
 
 	out_array(o, "services");
 	out_text(o, "services:\n");

@@ -59,8 +59,8 @@ static int services(struct cmd_context *cx, const struct running *r)
 	return err;
 }
 
-static void pool_backends(struct out *o, const struct state_pool *p, const struct ringlb_counter *counter, uint32_t count,
-			  const uint32_t *flows)
+static void pool_backends(struct out *o, const struct state_pool *p, const struct ringlb_counter *counter,
+			  uint32_t count, const uint32_t *flows)
 {
 	for (size_t i = 0; i < p->backends; i++) {
 		const struct state_backend *b = &p->backend[i];
@@ -104,7 +104,9 @@ static int backends(struct cmd_context *cx, const struct running *r)
 
 static int verdicts(struct cmd_context *cx, const struct running *r)
 {
-	static const struct { const char *name, *meaning, *remedy; } verdict[] = {
+	static const struct {
+		const char *name, *meaning, *remedy;
+	} verdict[] = {
 #define X(id, name, meaning, remedy) { name, meaning, remedy },
 		RINGLB_VERDICTS(X)
 #undef X
@@ -121,7 +123,8 @@ static int verdicts(struct cmd_context *cx, const struct running *r)
 		out_integer(cx->out, verdict[i].name, (int64_t)counters.packets[i]);
 		out_cell(cx->out, bad ? OUT_WARN : OUT_PLAIN, "%s", verdict[i].name);
 		out_cell(cx->out, bad ? OUT_WARN : OUT_PLAIN, "%llu", (unsigned long long)counters.packets[i]);
-		out_cell(cx->out, OUT_PLAIN, "%s%s%s", verdict[i].meaning, bad ? ": " : "", bad ? verdict[i].remedy : "");
+		out_cell(cx->out, OUT_PLAIN, "%s%s%s", verdict[i].meaning, bad ? ": " : "",
+			 bad ? verdict[i].remedy : "");
 		out_row(cx->out);
 	}
 	out_end(cx->out);
@@ -145,14 +148,16 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 	if (status)
 		return status;
 	err = services(cx, &running);
+	out_text(cx->out, "\n");
 	if (!err)
 		err = backends(cx, &running);
+	out_text(cx->out, "\n");
 	if (!err)
 		err = verdicts(cx, &running);
 	running_close(&running);
 	if (err)
-		diag_error(&cx->diag, "counters", "", "the counters of instance %s cannot be read: %s", cx->instance.name,
-			   strerror(-err));
+		diag_error(&cx->diag, "counters", "", "the counters of instance %s cannot be read: %s",
+			   cx->instance.name, strerror(-err));
 	return err ? EXIT_FAILED : EXIT_DONE;
 }
 

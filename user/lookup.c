@@ -81,7 +81,8 @@ int lookup_target_find(const struct config *c, const char *text, struct lookup_t
 		if (strcmp(s->name, text))
 			continue;
 		if (!s->port) {
-			diag_error(d, "needs-port", "", "service %s is for any port: say which one, as ADDRESS:PORT/PROTOCOL", text);
+			diag_error(d, "needs-port", "",
+				   "service %s is for any port: say which one, as ADDRESS:PORT/PROTOCOL", text);
 			return -EINVAL;
 		}
 		out->service = s;
@@ -96,8 +97,10 @@ int lookup_target_find(const struct config *c, const char *text, struct lookup_t
 	if (out->service)
 		return 0;
 	names = service_names(c);
-	diag_error(d, "unknown-service", "", "no service \"%s\": it takes a name or ADDRESS:PORT/PROTOCOL (IPv6 in brackets, "
-		   "tcp or udp) of: %s", text, *names ? names : "(there is no service)");
+	diag_error(d, "unknown-service", "",
+		   "no service \"%s\": it takes a name or ADDRESS:PORT/PROTOCOL (IPv6 in brackets, "
+		   "tcp or udp) of: %s",
+		   text, *names ? names : "(there is no service)");
 	free(names);
 	return -EINVAL;
 }
@@ -113,7 +116,8 @@ int lookup_source_parse(const struct lookup_target *t, const char *text, const c
 		return -EINVAL;
 	}
 	if (address_is_ipv4(&out->address) != ipv4) {
-		diag_error(d, "bad-source", where, "source \"%s\" is %s, but service %s is %s: no such packet can exist", text,
+		diag_error(d, "bad-source", where,
+			   "source \"%s\" is %s, but service %s is %s: no such packet can exist", text,
 			   ipv4 ? "IPv6" : "IPv4", t->service->name, ipv4 ? "IPv4" : "IPv6");
 		return -EINVAL;
 	}
@@ -123,7 +127,7 @@ int lookup_source_parse(const struct lookup_target *t, const char *text, const c
 /* Clears what is behind the first `prefix` bits. */
 static void mask(uint8_t *byte, size_t length, unsigned int prefix)
 {
-	for (size_t i = 0; i < length; i++, prefix = prefix > 8 ? prefix - 8 : 0)
+	for (size_t i = 0; i<length; i++, prefix = prefix> 8 ? prefix - 8 : 0)
 		if (prefix < 8)
 			byte[i] &= (uint8_t)(0xff00 >> prefix);
 }

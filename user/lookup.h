@@ -15,12 +15,12 @@
 struct lookup_target {
 	const struct config *config;
 	const struct config_service *service;
-	uint16_t port;		/* of the packet, host order */
+	uint16_t port; /* of the packet, host order */
 };
 
 struct lookup_source {
 	struct address address;
-	uint16_t port;		/* host order */
+	uint16_t port; /* host order */
 };
 
 /* Longest frame that lookup_frame makes. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The command line: global options, wherever they stand, and the table of commands. */
-#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,18 +19,17 @@ static const struct cmd *const commands[] = {
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static const char global_help[] =
-	"Options, before or after the command:\n"
-	"  -i, --instance NAME   the instance (default: default)\n"
-	"  -j, --json            JSON on standard output, errors too\n"
-	"  -q, --quiet           only errors\n"
-	"  -v, --verbose         more detail\n"
-	"      --wait SECONDS    how long to wait for the instance's lock (default: 10)\n"
-	"      --bpffs DIR       in place of /sys/fs/bpf/ringlb (or RINGLB_BPFFS)\n"
-	"      --state-dir DIR   in place of /var/lib/ringlb (or RINGLB_STATE_DIR)\n"
-	"      --run-dir DIR     in place of /run/ringlb (or RINGLB_RUN_DIR)\n"
-	"  -V, --version         the version\n"
-	"  -h, --help            this help; after a command, that command's\n";
+static const char global_help[] = "Options, before or after the command:\n"
+				  "  -i, --instance NAME   the instance (default: default)\n"
+				  "  -j, --json            JSON on standard output, errors too\n"
+				  "  -q, --quiet           only errors\n"
+				  "  -v, --verbose         more detail\n"
+				  "      --wait SECONDS    how long to wait for the instance's lock (default: 10)\n"
+				  "      --bpffs DIR       in place of /sys/fs/bpf/ringlb (or RINGLB_BPFFS)\n"
+				  "      --state-dir DIR   in place of /var/lib/ringlb (or RINGLB_STATE_DIR)\n"
+				  "      --run-dir DIR     in place of /run/ringlb (or RINGLB_RUN_DIR)\n"
+				  "  -V, --version         the version\n"
+				  "  -h, --help            this help; after a command, that command's\n";
 
 struct globals {
 	const char *instance, *bpffs, *state_dir, *run_dir, *wait;
@@ -39,18 +38,24 @@ struct globals {
 
 struct global_option {
 	const char *name;
-	char letter;		/* 0: none */
-	size_t flag;		/* offset of a bool in struct globals, or 0 */
-	size_t value;		/* offset of a text */
+	char letter;  /* 0: none */
+	size_t flag;  /* offset of a bool in struct globals, or 0 */
+	size_t value; /* offset of a text */
 	bool takes_value;
 };
 
-#define FLAG(name, letter, field) { name, letter, offsetof(struct globals, field), 0, false }
-#define VALUE(name, letter, field) { name, letter, 0, offsetof(struct globals, field), true }
+#define FLAG(name, letter, field)                                                                                      \
+	{                                                                                                              \
+		name, letter, offsetof(struct globals, field), 0, false                                                \
+	}
+#define VALUE(name, letter, field)                                                                                     \
+	{                                                                                                              \
+		name, letter, 0, offsetof(struct globals, field), true                                                 \
+	}
 static const struct global_option global_options[] = {
-	VALUE("instance", 'i', instance), FLAG("json", 'j', json), FLAG("quiet", 'q', quiet),
-	FLAG("verbose", 'v', verbose), FLAG("version", 'V', version), FLAG("help", 'h', help),
-	VALUE("wait", 0, wait), VALUE("bpffs", 0, bpffs), VALUE("state-dir", 0, state_dir),
+	VALUE("instance", 'i', instance), FLAG("json", 'j', json),       FLAG("quiet", 'q', quiet),
+	FLAG("verbose", 'v', verbose),    FLAG("version", 'V', version), FLAG("help", 'h', help),
+	VALUE("wait", 0, wait),           VALUE("bpffs", 0, bpffs),      VALUE("state-dir", 0, state_dir),
 	VALUE("run-dir", 0, run_dir),
 };
 
@@ -189,7 +194,9 @@ static const struct cmd *find_command(const char *name, struct diag *d)
 		}
 	}
 	if (nearest)
-		diag_error(d, "unknown-command", "", "unknown command \"%s\": did you mean \"%s\"? (\"ringlb help\" lists them)", name, nearest->name);
+		diag_error(d, "unknown-command", "",
+			   "unknown command \"%s\": did you mean \"%s\"? (\"ringlb help\" lists them)", name,
+			   nearest->name);
 	else
 		diag_error(d, "unknown-command", "", "unknown command \"%s\": \"ringlb help\" lists them", name);
 	return NULL;
@@ -210,16 +217,18 @@ static int help(struct out *o, const struct cmd *c)
 		out_text(o, "Usage: ringlb %s %s\n\n%s\n\n%s", c->name, c->usage, c->summary, c->help);
 		if (*c->help && c->help[strlen(c->help) - 1] != '\n')
 			out_text(o, "\n");
-		out_text(o, "\n%s", global_help);
+		out_text(o, "\nOptions of every command (-i, -j, -q, ...): \"ringlb help\".\n");
 		return EXIT_DONE;
 	}
-	out_text(o, "Usage: ringlb [OPTIONS] COMMAND [ARGUMENTS]\n\nAn L4 load balancer on XDP with a weighted consistent-hash ring.\n\nCommands:\n");
+	out_text(
+		o,
+		"Usage: ringlb [OPTIONS] COMMAND [ARGUMENTS]\n\nAn L4 load balancer on XDP with a weighted consistent-hash ring.\n\nCommands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		out_text(o, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
 	out_text(o, "  %-8s  %s\n\n%s\n", "help", "this list, or with a COMMAND what it does and takes", global_help);
 	out_text(o, "Exit status: 0 done; 1 failed, what was running still runs; 2 bad usage or configuration;\n"
-		 "3 refused by a guard; 4 \"plan --exit-code\": something would change.\n"
-		 "Manual: ringlb(8), ringlb.yaml(5).\n");
+		    "3 refused by a guard; 4 \"plan --exit-code\": something would change.\n"
+		    "Manual: ringlb(8), ringlb.yaml(5).\n");
 	return EXIT_DONE;
 }
 
@@ -268,16 +277,19 @@ static int run(struct cmd_context *cx, const struct globals *gl, int argc, char 
 	return c->run(cx, argc - 1, argv + 1);
 }
 
-/* Without descriptors 0 to 2 the next file that is opened would be taken for one of them. */
+/*
+ * Without descriptors 0 to 2 the next file that is opened would be taken for one of them. Only for reading: what is
+ * written to a closed descriptor is still an error.
+ */
 static void fill_standard_descriptors(void)
 {
-	FILE *f;
+	int fd;
 
 	do
-		f = fopen("/dev/null", "r+");
-	while (f && fileno(f) <= STDERR_FILENO);
-	if (f)
-		fclose(f);
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 int main(int argc, char **argv)
@@ -297,8 +309,12 @@ int main(int argc, char **argv)
 	cx.command_line = line;
 	cx.out = out_new(gl.json, gl.quiet && !gl.help && !gl.version);
 	status = kept < 0 ? EXIT_BAD : run(&cx, &gl, kept, argv);
-	if (!out_finish(cx.out, &cx.diag) && status == EXIT_DONE)
-		status = EXIT_FAILED;
+	if (!out_finish(cx.out, &cx.diag)) {
+		if (cx.changed)
+			fputs("ringlb: the change itself was made\n", stderr);
+		else if (status == EXIT_DONE)
+			status = EXIT_FAILED;
+	}
 	out_free(cx.out);
 	instance_free(&cx.instance);
 	diag_free(&cx.diag);

@@ -15,10 +15,11 @@
 
 struct out {
 	bool json, quiet, color, lines;
+	int write_error; /* the first errno of standard output */
 	json_t *root;
-	json_t *open[OUT_DEPTH];	/* borrowed from root; the last one takes what comes */
+	json_t *open[OUT_DEPTH]; /* borrowed from root; the last one takes what comes */
 	size_t depth;
-	struct out_grid *grid;		/* the table being filled, or NULL */
+	struct out_grid *grid; /* the table being filled, or NULL */
 };
 
 struct out *out_new(bool json, bool quiet)
@@ -248,10 +249,16 @@ static void finish_json(struct out *o, const struct diag *d)
 	dump(o, o->lines ? JSON_COMPACT : JSON_INDENT(2));
 }
 
-static void finish_text(const struct out *o, const struct diag *d)
+static void flush(struct out *o)
+{
+	if (fflush(stdout) && !o->write_error)
+		o->write_error = errno;
+}
+
+static void finish_text(struct out *o, const struct diag *d)
 {
 	/* What was said comes before the complaints, also where both go to one file. */
-	fflush(stdout);
+	flush(o);
 	for (size_t i = 0; i < d->count; i++) {
 		const struct diag_entry *e = &d->entry[i];
 
@@ -268,9 +275,10 @@ bool out_finish(struct out *o, const struct diag *d)
 		finish_json(o, d);
 	else
 		finish_text(o, d);
-	errno = 0;
-	if (!fflush(stdout) && !ferror(stdout))
+	flush(o);
+	if (!o->write_error && !ferror(stdout))
 		return true;
-	fprintf(stderr, "ringlb: cannot write to standard output: %s\n", errno ? strerror(errno) : "it failed earlier");
+	fprintf(stderr, "ringlb: cannot write to standard output: %s\n",
+		o->write_error ? strerror(o->write_error) : "what is there is incomplete");
 	return false;
 }

@@ -22,7 +22,7 @@ bool out_is_json(const struct out *o);
 void out_object(struct out *o, const char *key);
 void out_array(struct out *o, const char *key);
 void out_end(struct out *o);
-void out_string(struct out *o, const char *key, const char *value);	/* NULL: null */
+void out_string(struct out *o, const char *key, const char *value); /* NULL: null */
 void out_integer(struct out *o, const char *key, int64_t value);
 void out_real(struct out *o, const char *key, double value);
 void out_boolean(struct out *o, const char *key, bool value);
@@ -37,8 +37,8 @@ enum out_style { OUT_PLAIN, OUT_HEAD, OUT_GOOD, OUT_WARN, OUT_BAD };
 void out_table(struct out *o, const char *aligns);
 __attribute__((format(printf, 2, 3))) void out_head(struct out *o, const char *format, ...);
 __attribute__((format(printf, 3, 4))) void out_cell(struct out *o, enum out_style style, const char *format, ...);
-void out_row(struct out *o);	/* ends a row */
-void out_table_end(struct out *o);	/* prints it */
+void out_row(struct out *o);       /* ends a row */
+void out_table_end(struct out *o); /* prints it */
 
 /* JSON lines: prints the root value on a line of its own and starts anew. */
 void out_flush_line(struct out *o);

@@ -8,7 +8,7 @@
 #define GRID_COLUMNS 16
 
 struct grid_cell {
-	char *text;	/* NULL: empty */
+	char *text; /* NULL: empty */
 	enum out_style style;
 };
 
@@ -17,13 +17,14 @@ struct out_grid {
 	size_t columns;
 	char *head[GRID_COLUMNS];
 	size_t heads;
-	struct grid_cell *cell;	/* rows * columns */
-	size_t rows, capacity;	/* in rows; the last one is being filled */
+	struct grid_cell *cell; /* rows * columns */
+	size_t rows, capacity;  /* in rows; the last one is being filled */
 	size_t column;
 };
 
 static const char *const style_start[] = {
-	[OUT_PLAIN] = "", [OUT_HEAD] = "\033[1m", [OUT_GOOD] = "\033[32m", [OUT_WARN] = "\033[33m", [OUT_BAD] = "\033[31m",
+	[OUT_PLAIN] = "",        [OUT_HEAD] = "\033[1m", [OUT_GOOD] = "\033[32m",
+	[OUT_WARN] = "\033[33m", [OUT_BAD] = "\033[31m",
 };
 
 struct out_grid *out_grid_new(const char *aligns)
