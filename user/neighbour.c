@@ -103,7 +103,7 @@ int neighbour_unmanage(struct netlink *nl, unsigned int ifindex, const struct ad
 
 	if (err)
 		return err;
-	if (is_fixed(&n) || !(n.flags & NTF_EXT_MANAGED))
+	if (!(n.flags & NTF_EXT_MANAGED)) /* which no permanent entry is */
 		return -ENOENT;
 	/* An update without the flag takes it away; the entry stays for who else uses it, and ages. */
 	return set(nl, ifindex, address, 0, 0);

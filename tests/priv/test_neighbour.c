@@ -307,7 +307,10 @@ static void finds_the_subnet(void **state)
 	assert_int_equal(subnet_of("10.7.0.191"), if_nametoindex("nc"));
 	assert_int_equal(subnet_of("10.7.0.192"), na);
 	assert_int_equal(subnet_of("10.7.0.127"), na);
-	run("ip link del nc");
+	run("ip addr add 10.8.0.1/28 dev na; ip addr add 10.8.0.2/24 dev nc");
+	assert_int_equal(subnet_of("10.8.0.5"), na);
+	assert_int_equal(subnet_of("10.8.0.16"), if_nametoindex("nc"));
+	run("ip addr del 10.8.0.1/28 dev na; ip link del nc");
 }
 
 static void keeps_a_neighbour_fresh(void **state)
