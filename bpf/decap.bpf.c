@@ -41,7 +41,7 @@ static __always_inline bool parse_outer_ipv4(struct outer *o, void *network, voi
 	struct iphdr *ip = network;
 
 	if ((void *)(ip + 1) > end || ip->version != 4 || ip->ihl * 4u != sizeof(*ip) ||
-	    ip->frag_off & bpf_htons(FRAGMENT_MASK) || network + bpf_ntohs(ip->tot_len) > end)
+	    ip->frag_off & bpf_htons(FRAGMENT_MASK) || bpf_ntohs(ip->tot_len) > end - network)
 		return false;
 	o->source[0] = 0;
 	o->source[1] = mapped_ipv4(ip->saddr);
@@ -55,7 +55,7 @@ static __always_inline bool parse_outer_ipv6(struct outer *o, void *network, voi
 {
 	struct ipv6hdr *ip = network;
 
-	if ((void *)(ip + 1) > end || ip->version != 6 || (void *)(ip + 1) + bpf_ntohs(ip->payload_len) > end)
+	if ((void *)(ip + 1) > end || ip->version != 6 || bpf_ntohs(ip->payload_len) > end - (void *)(ip + 1))
 		return false;
 	__builtin_memcpy(o->source, &ip->saddr, sizeof(o->source));
 	o->length = sizeof(*ip);
@@ -153,9 +153,9 @@ int decap(struct xdp_md *ctx)
 
 	if (!count)
 		return XDP_ABORTED;
-	if (ethertype == bpf_htons(ETH_P_IP) ? !parse_outer_ipv4(&o, data + link, end) :
-					       ethertype != bpf_htons(ETH_P_IPV6) ||
-						       !parse_outer_ipv6(&o, data + link, end))
+	if (ethertype == bpf_htons(ETH_P_IP)
+		    ? !parse_outer_ipv4(&o, data + link, end)
+		    : ethertype != bpf_htons(ETH_P_IPV6) || !parse_outer_ipv6(&o, data + link, end))
 		goto pass;
 	if ((o.protocol != IPPROTO_IPIP && o.protocol != IPPROTO_IPV6) || !is_from_balancer(&o))
 		goto pass;

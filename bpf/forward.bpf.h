@@ -123,7 +123,7 @@ static __always_inline void write_addresses(struct ethhdr *eth, __u64 hop, const
 struct way {
 	const struct ringlb_output *output;
 	__u64 next_hop;
-	__u32 link; /* bytes of the frame's link-layer header: with the VLAN tags it came with, or without */
+	__u32 link;  /* bytes of the frame's link-layer header: with the VLAN tags it came with, or without */
 	__u32 outer; /* bytes of the outer header */
 	__be16 ethertype;
 };

@@ -32,8 +32,8 @@ static inline __attribute__((always_inline)) __u16 ringlb_outer_sum(__be32 desti
 }
 
 /* The header's checksum as stored; total_length in network order. */
-static inline __attribute__((always_inline)) __u16
-ringlb_outer_check(__u16 outer_sum, __be32 source, __u8 tos, __be16 total_length, __u8 protocol)
+static inline __attribute__((always_inline)) __u16 ringlb_outer_check(__u16 outer_sum, __be32 source, __u8 tos,
+								      __be16 total_length, __u8 protocol)
 {
 	return (__u16)~ringlb_fold(outer_sum + (source & 0xffff) + (source >> 16) + total_length +
 				   ((__u32)(tos + protocol) << 8));
