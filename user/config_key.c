@@ -128,6 +128,8 @@ void parse_key(struct parse *p, const struct node *root, const struct node *n)
 	} else if (n->kind == NODE_MAP) {
 		if (map_keys(&p->f, n, keys, 1, &file) && read_text(&p->f, file, &text))
 			key_from_file(p, file, text);
+	} else if (n->kind == NODE_LIST || n->kind == NODE_NULL) {
+		fault(&p->f, n, "wrong-type", "must be " KEY_ALLOWED ", or {file: PATH}; found %s", node_kind_text(n));
 	} else if (read_text(&p->f, n, &text) && config_parse_hex(text, strlen(text), p->c->hash_key)) {
 		/* The text stays out of the message: it may be a key but for a slip. */
 		fault(&p->f, n, "bad-value", "is not a key (%zu characters); give " KEY_ALLOWED ", or {file: PATH}", strlen(text));

@@ -33,7 +33,8 @@ bool map_keys(struct faults *f, const struct node *map, const struct key *key, s
 	if (!map || map->kind == NODE_BAD)
 		return false;
 	if (map->kind != NODE_MAP) {
-		fault(f, map, "wrong-type", "must be a mapping, \"key: value\"; found %s", node_kind_text(map));
+		fault(f, map, "wrong-type", "%smust be a mapping, \"key: value\"; found %s",
+		      map->parent ? "" : "the configuration ", node_kind_text(map));
 		return false;
 	}
 	for (size_t i = 0, k; i < map->children; i++) {

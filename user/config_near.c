@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <ctype.h>
 #include <string.h>
 
 #include "config_value.h"
@@ -11,7 +12,12 @@ static unsigned int least(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements, and swaps of neighbours (Damerau-Levenshtein, restricted) from a to b. */
+static bool same(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Insertions, deletions, replacements, and swaps of neighbours (Damerau-Levenshtein, restricted) from a to b, case apart. */
 static unsigned int distance(const char *a, const char *b)
 {
 	unsigned int row[3][LONGEST + 1];
@@ -26,8 +32,8 @@ static unsigned int distance(const char *a, const char *b)
 
 		is[0] = (unsigned int)i;
 		for (size_t j = 1; j <= m; j++) {
-			is[j] = least(least(was[j], is[j - 1]) + 1, was[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+			is[j] = least(least(was[j], is[j - 1]) + 1, was[j - 1] + !same(a[i - 1], b[j - 1]));
+			if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
 				is[j] = least(is[j], before[j - 2] + 1);
 		}
 	}
@@ -36,7 +42,7 @@ static unsigned int distance(const char *a, const char *b)
 
 const char *near_name(struct faults *f, const char *text, const char *const *names)
 {
-	unsigned int best = strlen(text) < 3 ? 2 : strlen(text) < 7 ? 3 : 4;
+	unsigned int best = strlen(text) < 3 ? 2 : strlen(text) < 7 ? 3 : 4;	/* more mistakes than that are no misspelling */
 	const char *found = NULL;
 
 	if (f->suggestions >= MAX_SUGGESTIONS)
@@ -45,7 +51,9 @@ const char *near_name(struct faults *f, const char *text, const char *const *nam
 	for (; *names; names++) {
 		unsigned int d = distance(text, *names);
 
-		if (d < best) {
+		if (d > 1 && strlen(text) > 2 && !strncmp(*names, text, strlen(text)))
+			d = 1;	/* cut short: proto for protocol */
+		if (d < best && d < strlen(*names) && d < strlen(text)) {
 			best = d;
 			found = *names;
 		}

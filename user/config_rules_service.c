@@ -184,7 +184,7 @@ void check_services(struct parse *p)
 {
 	char total[COUNT_TEXT], limit[COUNT_TEXT];
 	struct pool_use *use = pool_uses(p->c);
-	bool complained[2] = {0}, doubt = false;
+	bool complained[2] = {0};
 
 	names_unique(p);
 	endpoints_unique(p);
@@ -192,18 +192,17 @@ void check_services(struct parse *p)
 	for (size_t i = 0; i < p->c->services; i++) {
 		const struct config_service *s = &p->c->service[i];
 
-		if (s->pool == POOL_UNKNOWN) {
-			doubt = true;
+		if (s->pool == POOL_UNKNOWN)
 			continue;
-		}
 		use[s->pool].used = true;
 		if (s->forward == RINGLB_FORWARD_IPIP)
 			check_tunnel(p, i, &use[s->pool], complained);
 		else if (s->forward == RINGLB_FORWARD_L2 && node_find(p->services->child[i], "forward"))
 			check_l2(p, i, &use[s->pool]);
 	}
-	for (size_t i = 0; i < p->c->pools && !doubt; i++) {
-		if (!use[i].used && p->c->pool[i].name)
+	/* Among errors this would be guesswork: the service that uses the pool may be the one that could not be read. */
+	for (size_t i = 0; i < p->c->pools && !p->f.errors; i++) {
+		if (!use[i].used)
 			fault_warning(&p->f, p->pools->child[i], "unused-pool", "no service uses pool %s", p->c->pool[i].name);
 	}
 	if (p->c->services > RINGLB_MAX_SERVICES - 1)

@@ -12,7 +12,7 @@
 static bool wrong_type(struct faults *f, const struct node *n, const char *what)
 {
 	if (n->kind == NODE_NULL)
-		fault(f, n, "wrong-type", "has no value; give %s, or leave the key out", what);
+		fault(f, n, "wrong-type", "has no value; give %s", what);
 	else if (n->kind != NODE_BAD)
 		fault(f, n, "wrong-type", "must be %s; found %s", what, node_kind_text(n));
 	return false;
@@ -110,10 +110,10 @@ bool read_u32(struct faults *f, const struct node *n, uint32_t min, uint32_t max
 	return true;
 }
 
-static void choice_fault(struct faults *f, const struct node *n, const char *const *choices)
+static bool choice_fault(struct faults *f, const struct node *n, const char *const *choices)
 {
-	const char *meant = near_name(f, n->text, choices);
-	char *list = xstrdup(""), shown[CLIP_TEXT];
+	char *list = xstrdup("one of "), shown[CLIP_TEXT];
+	const char *meant;
 
 	for (size_t i = 0; choices[i]; i++) {
 		char *longer = xasprintf("%s%s%s", list, !i ? "" : choices[i + 1] ? ", " : " and ", choices[i]);
@@ -121,25 +121,28 @@ static void choice_fault(struct faults *f, const struct node *n, const char *con
 		free(list);
 		list = longer;
 	}
-	fault(f, n, "bad-value", "\"%s\" is not known; allowed are %s%s%s%s", clip(n->text, shown), list,
-	      meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
+	if (n->kind != NODE_TEXT) {
+		wrong_type(f, n, list);
+	} else {
+		meant = near_name(f, n->text, choices);
+		fault(f, n, "bad-value", "\"%s\" is not %s%s%s%s", clip(n->text, shown), list, meant ? "; did you mean " : "",
+		      meant ? meant : "", meant ? "?" : "");
+	}
 	free(list);
+	return false;
 }
 
 bool read_choice(struct faults *f, const struct node *n, const char *const *choices, unsigned int *out)
 {
-	const char *text;
-
-	if (!read_text(f, n, &text))
+	if (!n)
 		return false;
-	for (unsigned int i = 0; choices[i]; i++) {
-		if (!strcmp(text, choices[i])) {
+	for (unsigned int i = 0; choices[i] && n->kind == NODE_TEXT; i++) {
+		if (!strcmp(n->text, choices[i])) {
 			*out = i;
 			return true;
 		}
 	}
-	choice_fault(f, n, choices);
-	return false;
+	return choice_fault(f, n, choices);
 }
 
 static const struct {

@@ -24,11 +24,11 @@ size_t list_items(struct faults *f, const struct node *list);
 
 #define NAME_TEXT "[A-Za-z0-9._:@-], at most 64 of them"
 
-/* A value in an enumeration. Text that NULL ends the list; the number is its place. */
+/* The place of the node's text in choices, which NULL ends. */
 bool read_choice(struct faults *f, const struct node *n, const char *const *choices, unsigned int *out);
 /* The node's own text: any that is not empty. */
 bool read_text(struct faults *f, const struct node *n, const char **out);
-/* A copy, owned by the caller; *out must be NULL. */
+/* A copy, owned by the caller. */
 bool read_name(struct faults *f, const struct node *n, char **out);
 bool read_integer(struct faults *f, const struct node *n, uint64_t min, uint64_t max, uint64_t *out);
 bool read_u32(struct faults *f, const struct node *n, uint32_t min, uint32_t max, uint32_t *out);
