@@ -33,7 +33,10 @@ struct cmd {
 	const char *usage;   /* arguments, one line: "[FILE] [--exit-code]" */
 	const char *summary; /* one line, for the list */
 	const char *help;    /* what it does, its options and exit codes, for ringlb NAME --help */
-	/* argv[0] is the command's name, global options are taken out. Adds complaints to cx->diag, returns an exit status; main prints the diagnostics. */
+	/*
+	 * argv[0] is the command's name, global options are taken out. Adds complaints to cx->diag, which main prints,
+	 * and returns an exit status.
+	 */
 	int (*run)(struct cmd_context *cx, int argc, char **argv);
 };
 

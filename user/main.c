@@ -222,7 +222,8 @@ static int help(struct out *o, const struct cmd *c)
 	}
 	out_text(
 		o,
-		"Usage: ringlb [OPTIONS] COMMAND [ARGUMENTS]\n\nAn L4 load balancer on XDP with a weighted consistent-hash ring.\n\nCommands:\n");
+		"Usage: ringlb [OPTIONS] COMMAND [ARGUMENTS]\n\nAn L4 load balancer on XDP with a weighted consistent-hash ring.\n\n"
+		"Commands:\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		out_text(o, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
 	out_text(o, "  %-8s  %s\n\n%s\n", "help", "this list, or with a COMMAND what it does and takes", global_help);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What commands say: text for people, or one JSON value for programs, behind one interface. Fields go to the JSON value
- * and are ignored for text; out_text goes to standard output and is ignored for JSON. Only cmd_*.c, main.c and log.c use it.
+ * and are ignored for text; out_text goes to standard output and is ignored for JSON. Only cmd_*.c, main.c and log.c
+ * use it.
  */
 #ifndef RINGLB_OUT_H
 #define RINGLB_OUT_H
