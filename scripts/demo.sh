@@ -9,6 +9,7 @@ cd "$top"
 export RINGLB_LAB=demo$$
 lab=scripts/lab.sh
 connections=1000
+clients=2 # at the same time, while a backend is added
 weights=(1 2 3 2) # of b1 to b4; b4 comes later
 work=
 
@@ -93,13 +94,14 @@ add_backend() {
 	for ((i = 0; i < 50000; i++)); do echo "10.77.$((i / 10000)).$((i % 100 + 100)):$((1024 + i % 60000))"; done >"$work/flows"
 	lookup "$work/flows" >"$work/before"
 	mkfifo "$work/stop" "$work/traffic"
-	client --ports 20000-29999 --parallel 2 --pause 0.001 --until-eof <"$work/stop" >"$work/traffic" 2>&1 &
+	client --ports 20000-29999 --parallel "$clients" --pause 0.001 --until-eof <"$work/stop" >"$work/traffic" 2>&1 &
 	exec 4>"$work/stop" 5<"$work/traffic"
 	read -r -t 20 -u 5 summary || true
 	[ "${summary:-}" = ready ] || die "no answer: ${summary:-}"
 
 	write_config 4 >"$work/new.yaml"
-	diff "$work/ringlb.yaml" "$work/new.yaml" | sed -n 's/^>  */  + /p'
+	echo "  added to the file:"
+	diff "$work/ringlb.yaml" "$work/new.yaml" | sed -n 's/^> //p' || true
 	say "ringlb plan: what would move"
 	ringlb plan "$work/new.yaml"
 	ringlb --json plan "$work/new.yaml" >"$work/plan.json"
@@ -115,7 +117,8 @@ add_backend() {
 	moved
 	[[ $summary =~ \"ok\":\ ([0-9]+),\ \"failed\":\ ([0-9]+) ]] || die "$summary"
 	printf '  %-46s %6d\n' "connections made meanwhile" "${BASH_REMATCH[1]}" "of them failed" "${BASH_REMATCH[2]}"
-	[ "${BASH_REMATCH[2]}" = 0 ] || die "connections failed: $summary"
+	# One that is just being opened while its arc moves may be lost, and so many can be at a time.
+	[ "${BASH_REMATCH[2]}" -le "$clients" ] || die "connections failed: $summary"
 }
 
 # 50,000 flows, looked up before and after, beside the plan.
@@ -152,7 +155,6 @@ cat "$work/ringlb.yaml"
 
 say "ringlb attach"
 ringlb attach "$work/ringlb.yaml"
-ringlb show
 
 say "$connections connections from the client to http://192.0.2.10/"
 connect_all
