@@ -153,9 +153,9 @@ int decap(struct xdp_md *ctx)
 
 	if (!count)
 		return XDP_ABORTED;
-	if (ethertype == bpf_htons(ETH_P_IP)
-		    ? !parse_outer_ipv4(&o, data + link, end)
-		    : ethertype != bpf_htons(ETH_P_IPV6) || !parse_outer_ipv6(&o, data + link, end))
+	if (ethertype == bpf_htons(ETH_P_IP) ?
+		    !parse_outer_ipv4(&o, data + link, end) :
+		    ethertype != bpf_htons(ETH_P_IPV6) || !parse_outer_ipv6(&o, data + link, end))
 		goto pass;
 	if ((o.protocol != IPPROTO_IPIP && o.protocol != IPPROTO_IPV6) || !is_from_balancer(&o))
 		goto pass;

@@ -15,13 +15,13 @@
 
 #define RINGLB_ABI_VERSION 1
 
-#define RINGLB_MAX_BACKENDS 65535u /* indices are 16 bits; 65535 is "none" */
-#define RINGLB_MAX_SERVICES 32767u /* each with an address of its own gives 65534 entries, numbered in 16 bits */
+#define RINGLB_MAX_BACKENDS 65535u   /* indices are 16 bits; 65535 is "none" */
+#define RINGLB_MAX_SERVICES 32767u   /* each with an address of its own gives 65534 entries, numbered in 16 bits */
 #define RINGLB_MAX_POINTS (1u << 20) /* ring points in one pool, as configured */
 #define RINGLB_MAX_OUTPUTS 64u
 #define RINGLB_MAX_TABLES_BYTES (1u << 28) /* the verifier takes offsets below 2^29 */
 #define RINGLB_REGION_ALIGN 64u
-#define RINGLB_TABLES_SLACK 64u /* unused bytes at the end of `tables`, so that a cache line may be read past an offset */
+#define RINGLB_TABLES_SLACK 64u /* unused bytes at the end of `tables`: a cache line may be read past an offset */
 #define RINGLB_NO_BACKEND 0xffffu
 #define RINGLB_NO_OUTPUT 0xffffu
 
@@ -34,7 +34,7 @@
 	X(PASSED_NO_SERVICE, "passed_no_service", "for no service: left to the host, untouched", "")                   \
 	X(PASSED_NOT_IP, "passed_not_ip", "neither IPv4 nor IPv6 (ARP and the like): left to the host", "")            \
 	X(PASSED_PROTOCOL, "passed_protocol",                                                                          \
-	  "for a service address, but of a protocol that no service is for: left to the host", "")            \
+	  "for a service address, but of a protocol that no service is for: left to the host", "")                     \
 	X(DROPPED_MALFORMED, "dropped_malformed", "for a service address, but truncated or self-contradictory",        \
 	  "look at the sender or at a faulty link; trace shows samples")                                               \
 	X(DROPPED_FRAGMENT, "dropped_fragment", "an IP fragment for a service",                                        \
@@ -43,7 +43,8 @@
 	  "add a backend, or bring one back up")                                                                       \
 	X(DROPPED_NO_NEIGHBOUR, "dropped_no_neighbour", "the next hop of the backend has no link-layer address yet",   \
 	  "check the route to the backend, and that its next hop answers ARP or neighbour discovery")                  \
-	X(DROPPED_NO_HEADROOM, "dropped_no_headroom", "the driver left no room in front of the packet for outer headers", \
+	X(DROPPED_NO_HEADROOM, "dropped_no_headroom",                                                                  \
+	  "the driver left no room in front of the packet for outer headers",                                          \
 	  "use forward: l2, or xdp: generic on this interface")                                                        \
 	X(DROPPED_INTERNAL, "dropped_internal", "tables that contradict themselves; never seen in a sound instance",   \
 	  "report this as a bug, with the output of show and stats")
@@ -104,7 +105,7 @@ _Static_assert(sizeof(struct ringlb_output) == 16, "ringlb_output");
 struct ringlb_tables {
 	__u64 state;
 	__u32 abi;
-	__u32 hz; /* jiffies in a second, for the stamps */
+	__u32 hz;      /* jiffies in a second, for the stamps */
 	__u32 pending; /* 1 from before a switch until what follows it is done (incarnations, swept flows): see commit.c */
 	__u32 reserved[11];
 	struct ringlb_root roots[2];
@@ -126,12 +127,12 @@ struct ringlb_service {
 	__u8 address[16];
 	__be16 port; /* 0: any */
 	__u8 protocol;
-	__u8 forward;  /* enum ringlb_forward */
-	__u8 affinity; /* enum ringlb_affinity */
-	__u8 track;    /* enum ringlb_track */
-	__u8 bits;     /* K, 1 to 22; 0: the pool has no backend */
+	__u8 forward;       /* enum ringlb_forward */
+	__u8 affinity;      /* enum ringlb_affinity */
+	__u8 track;         /* enum ringlb_track */
+	__u8 bits;          /* K, 1 to 22; 0: the pool has no backend */
 	__u8 source_prefix; /* AFFINITY_SOURCE: leading bits of the client's address that count, of 32 or 128 */
-	__u16 index;   /* in service_stats */
+	__u16 index;        /* in service_stats */
 	__u16 reserved;
 	__u32 index_off;
 	__u32 points_off;
@@ -196,7 +197,7 @@ _Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
 #define RINGLB_FLOW_BUSY 1ull
 #define RINGLB_FLOW_CLOSING 1u /* FIN or RST seen, and no data since: expires after RINGLB_CLOSING_SECONDS */
 #define RINGLB_CLOSING_SECONDS 60u
-#define RINGLB_OPENING_SECONDS 10u /* a mere opening expires after */
+#define RINGLB_OPENING_SECONDS 10u   /* a mere opening expires after */
 #define RINGLB_OPENING_WINDOW 65536u /* a packet belongs to the SYN whose sequence number lies at most so far behind */
 #define RINGLB_FLOWS_PER_BUCKET 4u
 #define RINGLB_OPENINGS_PER_BUCKET 1u
@@ -207,7 +208,7 @@ struct ringlb_flow_bucket {
 /* What happened in the flow table: X(member, "name", "what it means"). The only value of the per-CPU map `flow_stats`. */
 #define RINGLB_FLOW_EVENTS(X)                                                                                          \
 	X(opened, "opened", "openings remembered")                                                                     \
-	X(established, "established", "openings that became established, and flows remembered on the way")            \
+	X(established, "established", "openings that became established, and flows remembered on the way")             \
 	X(refused_full, "refused_full", "flows not remembered: no free entry")                                         \
 	X(refused_quota, "refused_quota", "openings not remembered: others use up the openings' share")                \
 	X(reused, "reused", "expired entries given to another flow")                                                   \

@@ -12,8 +12,8 @@ struct address {
 	uint8_t byte[16];
 };
 
-#define ADDRESS_TEXT 48		/* longest text of an address, with its NUL */
-#define ADDRESS_PORT_TEXT 56	/* of "[ADDRESS]:PORT" */
+#define ADDRESS_TEXT 48      /* longest text of an address, with its NUL */
+#define ADDRESS_PORT_TEXT 56 /* of "[ADDRESS]:PORT" */
 
 bool address_is_ipv4(const struct address *a);
 bool address_equal(const struct address *a, const struct address *b);

@@ -54,12 +54,13 @@ static void advise_mtu(struct netlink *nl, const struct state *s, const struct n
 				continue;
 			warned = h->route.ifindex;
 			if_indextoname(h->route.ifindex, name);
-			diag_warning(d, "mtu", "",
-				     "pool %s: a packet of %u bytes from %s does not fit the way to backend %s (MTU %u on %s) with "
-				     "its outer header of %u bytes: raise the MTU of %s and of the links behind it to %u, or give "
-				     "the clients' route to the service an MTU of %u",
-				     s->pool[i].name, largest, in, b->name, h->route.mtu, name, outer, name, largest + outer,
-				     h->route.mtu - outer);
+			diag_warning(
+				d, "mtu", "",
+				"pool %s: a packet of %u bytes from %s does not fit the way to backend %s (MTU %u on %s) with "
+				"its outer header of %u bytes: raise the MTU of %s and of the links behind it to %u, or give "
+				"the clients' route to the service an MTU of %u",
+				s->pool[i].name, largest, in, b->name, h->route.mtu, name, outer, name, largest + outer,
+				h->route.mtu - outer);
 		}
 }
 
@@ -77,11 +78,12 @@ static void advise_arp(struct netlink *nl, const struct state *s, struct diag *d
 			continue;
 		if_indextoname(ifindex, name);
 		address_text(&v->address, text);
-		diag_warning(d, "arp", "",
-			     "service %s: %s lies in a subnet of %s, and this host does not answer %s for it: give the host the "
-			     "address (ip address add %s/%u dev lo), or take one outside the subnet and route it here",
-			     v->name, text, name, address_is_ipv4(&v->address) ? "ARP" : "neighbour discovery", text,
-			     address_is_ipv4(&v->address) ? 32 : 128);
+		diag_warning(
+			d, "arp", "",
+			"service %s: %s lies in a subnet of %s, and this host does not answer %s for it: give the host the "
+			"address (ip address add %s/%u dev lo), or take one outside the subnet and route it here",
+			v->name, text, name, address_is_ipv4(&v->address) ? "ARP" : "neighbour discovery", text,
+			address_is_ipv4(&v->address) ? 32 : 128);
 	}
 }
 
@@ -105,10 +107,11 @@ static void advise_output(const struct state *s, const struct nexthops *hops, st
 		    !if_indextoname(h->route.ifindex, name) || configured(s->config, name))
 			continue;
 		warned = h->route.ifindex;
-		diag_warning(d, "output-interface", "",
-			     "backend %s is reached through %s, which is not among the interfaces: many drivers accept redirected "
-			     "packets only on an interface that has an XDP program: add %s to interfaces",
-			     h->name, name, name);
+		diag_warning(
+			d, "output-interface", "",
+			"backend %s is reached through %s, which is not among the interfaces: many drivers accept redirected "
+			"packets only on an interface that has an XDP program: add %s to interfaces",
+			h->name, name, name);
 	}
 }
 
@@ -121,19 +124,22 @@ static void advise_neighbours(const struct nexthops *hops, struct diag *d)
 
 		address_text(&h->address, text);
 		if (!h->has_route)
-			diag_warning(d, "no-route", "",
-				     "backend %s: there is no route to %s (%s): its packets are dropped until there is one", h->name,
-				     text, strerror(-h->error));
+			diag_warning(
+				d, "no-route", "",
+				"backend %s: there is no route to %s (%s): its packets are dropped until there is one",
+				h->name, text, strerror(-h->error));
 		else if (h->route.local)
-			diag_warning(d, "local-backend", "",
-				     "backend %s: %s is this host's own address: its packets are dropped; backends must be other "
-				     "hosts",
-				     h->name, text);
+			diag_warning(
+				d, "local-backend", "",
+				"backend %s: %s is this host's own address: its packets are dropped; backends must be other "
+				"hosts",
+				h->name, text);
 		else if (h->error)
-			diag_warning(d, "no-neighbour", "",
-				     "backend %s: %s, its next hop, does not answer %s yet: its packets are dropped until it does",
-				     h->name, address_text(&h->route.gateway, gateway),
-				     address_is_ipv4(&h->route.gateway) ? "ARP" : "neighbour discovery");
+			diag_warning(
+				d, "no-neighbour", "",
+				"backend %s: %s, its next hop, does not answer %s yet: its packets are dropped until it does",
+				h->name, address_text(&h->route.gateway, gateway),
+				address_is_ipv4(&h->route.gateway) ? "ARP" : "neighbour discovery");
 	}
 }
 
@@ -164,13 +170,15 @@ static void advise_forwarding(const struct state *s, const struct nexthops *hops
 	for (size_t i = 0; i < s->config->interfaces; i++) {
 		const char *name = s->config->interface[i];
 		const char *family = ipv4 && !forwarding("ipv4", name) ? "ipv4" :
-				     ipv6 && !forwarding("ipv6", name) ? "ipv6" : NULL;
+				     ipv6 && !forwarding("ipv6", name) ? "ipv6" :
+									 NULL;
 
 		if (family)
-			diag_warning(d, "forwarding", "",
-				     "%s forwarding is off on %s: a changed next hop of a backend is noticed at the next command "
-				     "only: sysctl -w net.%s.conf.%s.forwarding=1",
-				     family, name, family, name);
+			diag_warning(
+				d, "forwarding", "",
+				"%s forwarding is off on %s: a changed next hop of a backend is noticed at the next command "
+				"only: sysctl -w net.%s.conf.%s.forwarding=1",
+				family, name, family, name);
 	}
 }
 

@@ -81,8 +81,10 @@ static struct ringlb_tables *tables_of(struct commit *c, size_t *bytes)
 
 static int no_room(struct commit *c, const char *what)
 {
-	diag_error(c->d, "no-room", "",
-		   "the running instance has no room for %s: it was made for a smaller configuration: detach and attach again", what);
+	diag_error(
+		c->d, "no-room", "",
+		"the running instance has no room for %s: it was made for a smaller configuration: detach and attach again",
+		what);
 	return -ENOSPC;
 }
 
@@ -101,7 +103,8 @@ static int check_capacity(struct commit *c)
 			return no_room(c, "so many services");
 	datapath_flows(c->dp, &count);
 	if (count != flow_buckets(c->next->config)) {
-		diag_error(c->d, "flows", "", "flows: the flow table's size can't be changed while attached: detach and attach again");
+		diag_error(c->d, "flows", "",
+			   "flows: the flow table's size can't be changed while attached: detach and attach again");
 		return -EINVAL;
 	}
 	return 0;
@@ -119,7 +122,8 @@ static void regions_in_use(struct commit *c)
 		return;
 	for (size_t i = 0; i < c->running->state->pools; i++)
 		if (c->running->state->pool[i].layout.bits)
-			regions_add(&c->regions, c->running->state->pool[i].region, c->running->state->pool[i].layout.length);
+			regions_add(&c->regions, c->running->state->pool[i].region,
+				    c->running->state->pool[i].layout.length);
 	if (!service_table_layout(c->running->state->config, &old))
 		regions_add(&c->regions, root->services_slots, old.length);
 	regions_add(&c->regions, root->manifest_off, root->manifest_len);
@@ -130,7 +134,8 @@ static int place_tables(struct commit *c)
 	int err = service_table_layout(c->next->config, &c->services);
 
 	if (err) {
-		diag_error(c->d, "services", "", "the services can't be arranged into a table: that is a bug, report it");
+		diag_error(c->d, "services", "",
+			   "the services can't be arranged into a table: that is a bug, report it");
 		return err;
 	}
 	regions_in_use(c);
@@ -288,14 +293,17 @@ static int attach_failed(struct commit *c, const char *name, unsigned int ifinde
 
 	if (err == -EBUSY || err == -EEXIST) {
 		datapath_describe(ifindex, who, sizeof(who));
-		diag_error(c->d, "busy", "", "interface %s already has an XDP program%s%s: take it off first (ip link set dev %s xdp off)",
-			   name, who[0] ? ": " : "", who, name);
+		diag_error(
+			c->d, "busy", "",
+			"interface %s already has an XDP program%s%s: take it off first (ip link set dev %s xdp off)",
+			name, who[0] ? ": " : "", who, name);
 	} else {
 		diag_error(c->d, "attach", "", "interface %s: can't attach in %s mode: %s%s", name,
 			   mode == DATAPATH_NATIVE ? "native" : "generic", strerror(-err),
-			   mode == DATAPATH_NATIVE ? ": its driver may lack XDP, or its MTU is too large for it: xdp: generic works "
-						     "everywhere, more slowly" :
-						     "");
+			   mode == DATAPATH_NATIVE ?
+				   ": its driver may lack XDP, or its MTU is too large for it: xdp: generic works "
+				   "everywhere, more slowly" :
+				   "");
 	}
 	return err;
 }
@@ -312,10 +320,11 @@ static int attach_interface(struct commit *c, const char *name)
 		mode = DATAPATH_GENERIC;
 		err = datapath_attach(c->dp, c->instance->pins, ifindex, mode);
 		if (!err)
-			diag_warning(c->d, "generic-mode", "",
-				     "interface %s: attached in generic mode, which is several times slower, because native XDP was "
-				     "refused: %s: its driver may lack it, or its MTU is too large for it",
-				     name, strerror(-native));
+			diag_warning(
+				c->d, "generic-mode", "",
+				"interface %s: attached in generic mode, which is several times slower, because native XDP was "
+				"refused: %s: its driver may lack it, or its MTU is too large for it",
+				name, strerror(-native));
 	}
 	if (err)
 		return attach_failed(c, name, ifindex, mode, err);
@@ -334,7 +343,8 @@ static int attach_interfaces(struct commit *c)
 		if (o->kind == PLAN_INTERFACE_REATTACH) {
 			const struct config *was = c->running->state->config;
 
-			datapath_detach(c->instance->pins, c->running->state->ifindex[interface_number(was, o->subject)]);
+			datapath_detach(c->instance->pins,
+					c->running->state->ifindex[interface_number(was, o->subject)]);
 		}
 		if (o->kind == PLAN_INTERFACE_ATTACH || o->kind == PLAN_INTERFACE_REATTACH)
 			err = attach_interface(c, o->subject);
@@ -375,7 +385,7 @@ static void execute_after(struct commit *c)
 /* The neighbours of backends that never came to run. */
 static void release_unused(struct commit *c)
 {
-	struct nexthops keep = {0};
+	struct nexthops keep = { 0 };
 
 	if (c->running)
 		nexthops_resolve(c->nl, c->running->state, 0, &keep);
@@ -402,7 +412,7 @@ static int open_netlink(struct commit *c)
 
 int commit_attach(const struct instance *i, struct plan *plan, struct diag *d)
 {
-	struct commit c = {.instance = i, .plan = plan, .next = plan->next, .d = d};
+	struct commit c = { .instance = i, .plan = plan, .next = plan->next, .d = d };
 	struct datapath_sizes sizes;
 	bool pinned = false;
 	int err = open_netlink(&c);
@@ -433,7 +443,7 @@ int commit_attach(const struct instance *i, struct plan *plan, struct diag *d)
 
 int commit_apply(const struct instance *i, struct running *r, struct plan *plan, struct diag *d)
 {
-	struct commit c = {.instance = i, .dp = r->dp, .running = r, .plan = plan, .next = plan->next, .d = d};
+	struct commit c = { .instance = i, .dp = r->dp, .running = r, .plan = plan, .next = plan->next, .d = d };
 	int err = open_netlink(&c);
 
 	if (err)

@@ -14,7 +14,7 @@
 struct running {
 	struct datapath *dp;
 	struct state *state;
-	struct datapath_link *link;	/* pinned links */
+	struct datapath_link *link; /* pinned links */
 	size_t links;
 };
 

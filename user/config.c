@@ -52,8 +52,10 @@ struct config *config_parse(const char *file, const char *text, size_t length, s
 	p.c->flows_established = CONFIG_DEFAULT_FLOWS_ESTABLISHED;
 	p.c->flows_opening = CONFIG_DEFAULT_FLOWS_OPENING;
 	if (length > TREE_MAX_BYTES)
-		fault_at(&p.f, DIAG_ERROR, "too-large", 0, 0, "the file is larger than %u MiB; no configuration within the limits "
-			 "is", TREE_MAX_BYTES >> 20);
+		fault_at(&p.f, DIAG_ERROR, "too-large", 0, 0,
+			 "the file is larger than %u MiB; no configuration within the limits "
+			 "is",
+			 TREE_MAX_BYTES >> 20);
 	else
 		root = tree_parse(text, length, &p.f);
 	if (root)
@@ -111,7 +113,8 @@ struct config *config_load(const char *file, struct diag *d)
 	text = config_slurp(file, TREE_MAX_BYTES, &length);
 	if (!text) {
 		if (errno == EFBIG)
-			diag_error(d, "too-large", shown, "the file is larger than %u MiB; no configuration within the limits is",
+			diag_error(d, "too-large", shown,
+				   "the file is larger than %u MiB; no configuration within the limits is",
 				   TREE_MAX_BYTES >> 20);
 		else
 			diag_error(d, "unreadable", shown, "the configuration can't be read: %s%s", strerror(errno),

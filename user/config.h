@@ -25,18 +25,18 @@ enum config_fragments { CONFIG_FRAGMENTS_TRACK, CONFIG_FRAGMENTS_SOURCE, CONFIG_
 #define CONFIG_DEFAULT_SETTLE_AFTER_MS (15 * 60 * 1000ull)
 #define CONFIG_DEFAULT_DRAIN_MAX_MS (24 * 3600 * 1000ull)
 
-struct config_place {	/* in the file, from 1; line 0: nowhere */
+struct config_place { /* in the file, from 1; line 0: nowhere */
 	unsigned int line, column;
 };
 
 struct config_backend {
 	char *name;
-	char *identity;		/* never NULL: the name where the file gives none */
-	char *zone;		/* or NULL */
+	char *identity; /* never NULL: the name where the file gives none */
+	char *zone;     /* or NULL */
 	struct address address;
 	uint32_t weight;
-	uint32_t points;	/* as written; 0: vnodes * weight */
-	uint32_t id;		/* 0: none */
+	uint32_t points; /* as written; 0: vnodes * weight */
+	uint32_t id;     /* 0: none */
 	enum config_state state;
 	struct config_place place;
 };
@@ -46,7 +46,7 @@ struct config_pool {
 	enum config_placement placement;
 	uint32_t vnodes;
 	uint64_t settle_after_ms;
-	uint64_t drain_max_ms;	/* 0: never */
+	uint64_t drain_max_ms; /* 0: never */
 	uint32_t quorum;
 	struct config_backend *backend;
 	size_t backends;
@@ -54,30 +54,30 @@ struct config_pool {
 };
 
 struct config_service {
-	char *name;		/* never NULL: ADDRESS:PORT/PROTOCOL where the file gives none */
+	char *name; /* never NULL: ADDRESS:PORT/PROTOCOL where the file gives none */
 	struct address address;
-	uint16_t port;		/* host order; 0: any */
-	uint8_t protocol;	/* IPPROTO_TCP or IPPROTO_UDP */
-	size_t pool;		/* index in config.pool */
+	uint16_t port;    /* host order; 0: any */
+	uint8_t protocol; /* IPPROTO_TCP or IPPROTO_UDP */
+	size_t pool;      /* index in config.pool */
 	enum ringlb_forward forward;
 	enum ringlb_affinity affinity;
-	uint8_t source_prefix4, source_prefix6;	/* affinity source: 32 and 128 where the file gives none */
-	enum ringlb_track track;	/* where the file gives none: moved for tcp and affinity quic, else none */
-	enum config_fragments fragments;	/* DROP where the file says nothing, as long as nothing else is supported */
+	uint8_t source_prefix4, source_prefix6; /* affinity source: 32 and 128 where the file gives none */
+	enum ringlb_track track;         /* where the file gives none: moved for tcp and affinity quic, else none */
+	enum config_fragments fragments; /* DROP where the file says nothing, as long as nothing else is supported */
 	struct config_place place;
 };
 
 struct config {
-	char *file;		/* as given, for messages; "standard input" for "-" */
+	char *file; /* as given, for messages; "standard input" for "-" */
 	char **interface;
 	size_t interfaces;
 	enum config_xdp xdp;
 	uint8_t hash_key[16];
-	char *hash_key_file;	/* absolute; or NULL: the key stands in the configuration */
+	char *hash_key_file; /* absolute; or NULL: the key stands in the configuration */
 	bool has_tunnel4, has_tunnel6;
 	struct address tunnel4, tunnel6;
-	char *status_listen;	/* or NULL */
-	double max_move;	/* fraction; negative: no limit */
+	char *status_listen; /* or NULL */
+	double max_move;     /* fraction; negative: no limit */
 	uint32_t flows_established, flows_opening;
 	struct config_pool *pool;
 	size_t pools;

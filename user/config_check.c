@@ -6,8 +6,16 @@
 
 static const struct key check_keys[] = {
 	{ "type", "http, tcp, https, dns, udp or icmp" },
-	{ "port", NULL }, { "path", NULL }, { "host", NULL }, { "expect", NULL }, { "via", NULL }, { "interval", NULL },
-	{ "timeout", NULL }, { "rise", NULL }, { "fall", NULL }, { "slow_start", NULL },
+	{ "port", NULL },
+	{ "path", NULL },
+	{ "host", NULL },
+	{ "expect", NULL },
+	{ "via", NULL },
+	{ "interval", NULL },
+	{ "timeout", NULL },
+	{ "rise", NULL },
+	{ "fall", NULL },
+	{ "slow_start", NULL },
 };
 enum { C_TYPE, C_PORT, C_PATH, C_HOST, C_EXPECT, C_VIA, C_INTERVAL, C_TIMEOUT, C_RISE, C_FALL, C_SLOW_START, C_KEYS };
 

@@ -11,7 +11,7 @@
 
 const char *clip(const char *text, char buf[CLIP_TEXT])
 {
-	const size_t room = CLIP_TEXT - 4;	/* for "..." */
+	const size_t room = CLIP_TEXT - 4; /* for "..." */
 	size_t length = strnlen(text, room + 1);
 
 	if (length <= room)
@@ -76,7 +76,11 @@ static void add(struct faults *f, enum diag_level level, const char *code, unsig
 	text = vasprintf(&text, format, args) < 0 ? xstrdup("") : text;
 	whole = xasprintf("%s%s%s", path, *path ? ": " : "", text);
 	f->fault[f->count] = (struct fault){
-		.level = level, .line = line, .column = column, .order = f->count, .code = code,
+		.level = level,
+		.line = line,
+		.column = column,
+		.order = f->count,
+		.code = code,
 		.message = printable(whole),
 	};
 	f->count++;

@@ -107,11 +107,14 @@ static void key_from_file(struct parse *p, const struct node *n, const char *nam
 		if (length && text[length - 1] == '\n')
 			length--;
 		if (config_parse_hex(text, (size_t)length, p->c->hash_key))
-			fault(&p->f, n, "bad-value", "%s:1:1: the file must hold " KEY_ALLOWED ", and nothing else", path);
+			fault(&p->f, n, "bad-value", "%s:1:1: the file must hold " KEY_ALLOWED ", and nothing else",
+			      path);
 		if (mode & S_IROTH)
-			fault_warning(&p->f, n, "readable-key",
-				      "%s can be read by everyone, who can then choose flows that all meet one backend; "
-				      "chmod o-r it", path);
+			fault_warning(
+				&p->f, n, "readable-key",
+				"%s can be read by everyone, who can then choose flows that all meet one backend; "
+				"chmod o-r it",
+				path);
 	}
 	explicit_bzero(text, sizeof(text));
 	p->c->hash_key_file = path;
@@ -132,6 +135,7 @@ void parse_key(struct parse *p, const struct node *root, const struct node *n)
 		fault(&p->f, n, "wrong-type", "must be " KEY_ALLOWED ", or {file: PATH}; found %s", node_kind_text(n));
 	} else if (read_text(&p->f, n, &text) && config_parse_hex(text, strlen(text), p->c->hash_key)) {
 		/* The text stays out of the message: it may be a key but for a slip. */
-		fault(&p->f, n, "bad-value", "is not a key (%zu characters); give " KEY_ALLOWED ", or {file: PATH}", strlen(text));
+		fault(&p->f, n, "bad-value", "is not a key (%zu characters); give " KEY_ALLOWED ", or {file: PATH}",
+		      strlen(text));
 	}
 }

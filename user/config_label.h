@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 struct label {
-	const void *bytes;	/* borrowed */
+	const void *bytes; /* borrowed */
 	size_t length;
-	size_t index;		/* of what bears it */
+	size_t index; /* of what bears it */
 };
 
 /* By bytes, then by index. */

@@ -8,7 +8,7 @@
 
 static void unknown_key(struct faults *f, const struct node *n, const struct key *key, size_t keys)
 {
-	const char *names[MAX_KEYS + 1] = {0}, *meant;
+	const char *names[MAX_KEYS + 1] = { 0 }, *meant;
 	char *list = xstrdup("");
 
 	for (size_t i = 0; i < keys && i < MAX_KEYS; i++) {
@@ -40,7 +40,7 @@ bool map_keys(struct faults *f, const struct node *map, const struct key *key, s
 	for (size_t i = 0, k; i < map->children; i++) {
 		struct node *n = map->child[i];
 
-		if (!n->key_line)	/* the key itself was complained of */
+		if (!n->key_line) /* the key itself was complained of */
 			continue;
 		for (k = 0; k < keys && strcmp(n->key, key[k].name); k++)
 			;
@@ -65,6 +65,7 @@ size_t list_items(struct faults *f, const struct node *list)
 		return 0;
 	if (list->kind == NODE_LIST)
 		return list->children;
-	fault(f, list, "wrong-type", "must be a list, \"[...]\" or lines that start with \"- \"; found %s", node_kind_text(list));
+	fault(f, list, "wrong-type", "must be a list, \"[...]\" or lines that start with \"- \"; found %s",
+	      node_kind_text(list));
 	return 0;
 }

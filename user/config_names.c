@@ -7,7 +7,7 @@ const char *const config_xdp_names[] = {
 	[CONFIG_XDP_AUTO] = "auto", [CONFIG_XDP_NATIVE] = "native", [CONFIG_XDP_GENERIC] = "generic", NULL
 };
 const char *const config_placement_names[] = {
-	[CONFIG_RING] = "ring", [CONFIG_MAGLEV] = "maglev", [CONFIG_RENDEZVOUS] = "rendezvous",
+	[CONFIG_RING] = "ring",   [CONFIG_MAGLEV] = "maglev",   [CONFIG_RENDEZVOUS] = "rendezvous",
 	[CONFIG_NGINX] = "nginx", [CONFIG_HAPROXY] = "haproxy", NULL
 };
 const char *const config_state_names[] = {

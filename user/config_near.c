@@ -5,7 +5,7 @@
 #include "config_value.h"
 
 #define LONGEST 64u
-#define MAX_SUGGESTIONS 50u	/* in one file: with thousands of wrong names of thousands, the search is what takes long */
+#define MAX_SUGGESTIONS 50u /* in one file: with thousands of wrong names of thousands, the search is what takes long */
 
 static unsigned int least(unsigned int a, unsigned int b)
 {
@@ -42,7 +42,9 @@ static unsigned int distance(const char *a, const char *b)
 
 const char *near_name(struct faults *f, const char *text, const char *const *names)
 {
-	unsigned int best = strlen(text) < 3 ? 2 : strlen(text) < 7 ? 3 : 4;	/* more mistakes than that are no misspelling */
+	unsigned int best = strlen(text) < 3 ? 2 :
+			    strlen(text) < 7 ? 3 :
+					       4; /* more mistakes than that are no misspelling */
 	const char *found = NULL;
 
 	if (f->suggestions >= MAX_SUGGESTIONS)
@@ -52,7 +54,7 @@ const char *near_name(struct faults *f, const char *text, const char *const *nam
 		unsigned int d = distance(text, *names);
 
 		if (d > 1 && strlen(text) > 2 && !strncmp(*names, text, strlen(text)))
-			d = 1;	/* cut short: proto for protocol */
+			d = 1; /* cut short: proto for protocol */
 		if (d < best && d < strlen(*names) && d < strlen(text)) {
 			best = d;
 			found = *names;

@@ -28,11 +28,11 @@ struct parse {
 void parse_root(struct parse *p, const struct node *root);
 void parse_key(struct parse *p, const struct node *root, const struct node *n);
 void parse_pools(struct parse *p);
-void parse_services(struct parse *p);	/* after the pools */
+void parse_services(struct parse *p); /* after the pools */
 void parse_health_check(struct parse *p, const struct node *n);
 /* What concerns more than one value. */
 void check_pools(struct parse *p);
-void check_services(struct parse *p);	/* services, and services with pools */
+void check_services(struct parse *p); /* services, and services with pools */
 
 /* The default of a service's track: what the file need not say. */
 enum ringlb_track config_default_track(uint8_t protocol, enum ringlb_affinity affinity);

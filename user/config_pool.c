@@ -9,14 +9,23 @@
 static const struct key backend_keys[] = {
 	{ "name", "a name that is its own in the pool: it is hashed, so flows stay with it" },
 	{ "address", "the address of the backend" },
-	{ "weight", NULL }, { "zone", NULL }, { "identity", NULL }, { "points", NULL }, { "id", NULL }, { "state", NULL },
+	{ "weight", NULL },
+	{ "zone", NULL },
+	{ "identity", NULL },
+	{ "points", NULL },
+	{ "id", NULL },
+	{ "state", NULL },
 };
 enum { B_NAME, B_ADDRESS, B_WEIGHT, B_ZONE, B_IDENTITY, B_POINTS, B_ID, B_STATE, B_KEYS };
 
 static const struct key pool_keys[] = {
 	{ "name", "a name for the services to refer to" },
 	{ "backends", "a list of backends, or []" },
-	{ "placement", NULL }, { "vnodes", NULL }, { "settle_after", NULL }, { "drain_max", NULL }, { "quorum", NULL },
+	{ "placement", NULL },
+	{ "vnodes", NULL },
+	{ "settle_after", NULL },
+	{ "drain_max", NULL },
+	{ "quorum", NULL },
 	{ "check", NULL },
 };
 enum { P_NAME, P_BACKENDS, P_PLACEMENT, P_VNODES, P_SETTLE_AFTER, P_DRAIN_MAX, P_QUORUM, P_CHECK, P_KEYS };
@@ -29,7 +38,8 @@ static bool read_identity(struct faults *f, const struct node *n, char **out)
 		return false;
 	for (const char *p = text; *p; p++) {
 		if (*p < 0x20 || *p > 0x7e) {
-			fault(f, n, "bad-value", "an identity is hashed byte for byte: printable ASCII characters are allowed");
+			fault(f, n, "bad-value",
+			      "an identity is hashed byte for byte: printable ASCII characters are allowed");
 			return false;
 		}
 	}
@@ -44,7 +54,8 @@ static bool read_identity(struct faults *f, const struct node *n, char **out)
 static void read_weight(struct faults *f, const struct node *n, uint32_t *out)
 {
 	if (n && n->kind == NODE_TEXT && !n->quoted && !strcmp(n->text, "0"))
-		fault(f, n, "out-of-range", "0 would take no flow: use state: drain, and keep the weight (1 to 65,535)");
+		fault(f, n, "out-of-range",
+		      "0 would take no flow: use state: drain, and keep the weight (1 to 65,535)");
 	else
 		read_u32(f, n, 1, 65535, out);
 }
@@ -89,8 +100,11 @@ static void parse_pool(struct parse *p, const struct node *n, struct config_pool
 	unsigned int placement;
 
 	*pool = (struct config_pool){
-		.placement = CONFIG_RING, .vnodes = CONFIG_DEFAULT_VNODES, .quorum = 1,
-		.settle_after_ms = CONFIG_DEFAULT_SETTLE_AFTER_MS, .drain_max_ms = CONFIG_DEFAULT_DRAIN_MAX_MS,
+		.placement = CONFIG_RING,
+		.vnodes = CONFIG_DEFAULT_VNODES,
+		.quorum = 1,
+		.settle_after_ms = CONFIG_DEFAULT_SETTLE_AFTER_MS,
+		.drain_max_ms = CONFIG_DEFAULT_DRAIN_MAX_MS,
 		.place = { n->line, n->column },
 	};
 	if (!map_keys(&p->f, n, pool_keys, P_KEYS, v))

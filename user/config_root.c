@@ -4,14 +4,18 @@
 
 #include "config_parse.h"
 
-#define MAX_INTERFACE_NAME 15u	/* the kernel's IFNAMSIZ with its NUL is 16 */
+#define MAX_INTERFACE_NAME 15u /* the kernel's IFNAMSIZ with its NUL is 16 */
 #define MAX_FLOWS (16u << 20)
 
 static const struct key root_keys[] = {
 	{ "interfaces", "the interfaces that packets come in through, such as [eth0]" },
 	{ "pools", "a list of pools, or []" },
 	{ "services", "a list of services, or []" },
-	{ "xdp", NULL }, { "hash_key", NULL }, { "tunnel_source", NULL }, { "status_listen", NULL }, { "max_move", NULL },
+	{ "xdp", NULL },
+	{ "hash_key", NULL },
+	{ "tunnel_source", NULL },
+	{ "status_listen", NULL },
+	{ "max_move", NULL },
 	{ "flows", NULL },
 };
 enum { R_INTERFACES, R_POOLS, R_SERVICES, R_XDP, R_HASH_KEY, R_TUNNEL, R_LISTEN, R_MAX_MOVE, R_FLOWS, R_KEYS };
@@ -24,7 +28,8 @@ static bool valid_interface(struct faults *f, const struct node *n)
 	if (!read_text(f, n, &text))
 		return false;
 	if (strlen(text) > MAX_INTERFACE_NAME) {
-		fault(f, n, "bad-value", "is %zu bytes long; an interface's name has at most %u", strlen(text), MAX_INTERFACE_NAME);
+		fault(f, n, "bad-value", "is %zu bytes long; an interface's name has at most %u", strlen(text),
+		      MAX_INTERFACE_NAME);
 		return false;
 	}
 	for (const char *p = text; *p; p++) {
@@ -62,7 +67,8 @@ static void parse_interfaces(struct parse *p, const struct node *list)
 				first = list->child[j];
 		}
 		if (first)
-			fault(&p->f, n, "duplicate-name", "%s is already in line %u; name each interface once", n->text, first->line);
+			fault(&p->f, n, "duplicate-name", "%s is already in line %u; name each interface once", n->text,
+			      first->line);
 		else
 			c->interface[c->interfaces++] = xstrdup(n->text);
 	}

@@ -40,7 +40,7 @@ static void pool_names_unique(struct parse *p)
 /* What two backends of a pool must not, or should not, have in common. */
 struct common {
 	const char *key, *code;
-	void (*label)(const struct config_backend *b, struct label *out);	/* leaves bytes NULL where there is none */
+	void (*label)(const struct config_backend *b, struct label *out); /* leaves bytes NULL where there is none */
 	void (*complain)(struct faults *f, const struct node *n, const char *code, const struct config_backend *first,
 			 const struct config_backend *b);
 };
@@ -82,8 +82,8 @@ static void complain_identity(struct faults *f, const struct node *n, const char
 	/* A name that is there twice is an identity that is there twice: said once. */
 	if (first->name && b->name && !strcmp(first->name, b->name))
 		return;
-	fault(f, n, code, "the identity \"%s\" is already %s's, in line %u; two backends can't share their points", b->identity,
-	      first->name ? first->name : "another backend", first->place.line);
+	fault(f, n, code, "the identity \"%s\" is already %s's, in line %u; two backends can't share their points",
+	      b->identity, first->name ? first->name : "another backend", first->place.line);
 }
 
 static void complain_id(struct faults *f, const struct node *n, const char *code, const struct config_backend *first,
@@ -98,10 +98,12 @@ static void complain_address(struct faults *f, const struct node *n, const char 
 	char text[ADDRESS_TEXT];
 
 	fault_warning(f, n, code, "%s is already %s's address, in line %u: one host that gets both shares",
-		      address_text(&b->address, text), first->name ? first->name : "another backend", first->place.line);
+		      address_text(&b->address, text), first->name ? first->name : "another backend",
+		      first->place.line);
 }
 
-static void check_common(struct parse *p, const struct config_pool *pool, const struct node *list, const struct common *c)
+static void check_common(struct parse *p, const struct config_pool *pool, const struct node *list,
+			 const struct common *c)
 {
 	struct label *label = xcalloc(pool->backends, sizeof(*label));
 	size_t count = 0, first = 0;
@@ -143,16 +145,17 @@ static void too_many_points(struct parse *p, size_t i, uint64_t total)
 	count_text(RINGLB_MAX_POINTS, limit);
 	if (fixed + weights <= RINGLB_MAX_POINTS && weights)
 		fault(&p->f, n, "too-many-points",
-		      "pool %s needs %s points, the limit is %s: vnodes: %llu is the largest that fits", name, need, limit,
-		      (unsigned long long)((RINGLB_MAX_POINTS - fixed) / weights));
+		      "pool %s needs %s points, the limit is %s: vnodes: %llu is the largest that fits", name, need,
+		      limit, (unsigned long long)((RINGLB_MAX_POINTS - fixed) / weights));
 	else if (fixed > RINGLB_MAX_POINTS)
 		fault(&p->f, n, "too-many-points",
-		      "pool %s needs %s points, the limit is %s: the backends' own points alone are %s; lower them", name,
-		      need, limit, count_text(fixed, text));
+		      "pool %s needs %s points, the limit is %s: the backends' own points alone are %s; lower them",
+		      name, need, limit, count_text(fixed, text));
 	else
 		fault(&p->f, n, "too-many-points",
 		      "pool %s needs %s points, the limit is %s: the weights add up to %s and no vnodes fits; lower the "
-		      "weights", name, need, limit, count_text(weights, text));
+		      "weights",
+		      name, need, limit, count_text(weights, text));
 }
 
 static void check_size(struct parse *p, size_t i)
@@ -187,7 +190,8 @@ void check_pools(struct parse *p)
 
 		backends += pool->backends;
 		if (list && list->kind == NODE_LIST && !pool->backends)
-			fault_warning(&p->f, list, "empty-pool", "has no backend: what is sent to its services is dropped");
+			fault_warning(&p->f, list, "empty-pool",
+				      "has no backend: what is sent to its services is dropped");
 		for (size_t j = 0; j < sizeof(commons) / sizeof(*commons) && pool->backends; j++)
 			check_common(p, pool, list, &commons[j]);
 		check_size(p, i);

@@ -44,8 +44,8 @@ static void names_unique(struct parse *p)
 			continue;
 		}
 		fault(&p->f, service_node(p, label[i].index, "name"), "duplicate-name",
-		      "service %s is already in line %u; give each service its own name", c->service[label[i].index].name,
-		      c->service[label[first].index].place.line);
+		      "service %s is already in line %u; give each service its own name",
+		      c->service[label[i].index].name, c->service[label[first].index].place.line);
 	}
 	free(label);
 }
@@ -117,7 +117,8 @@ static void apart_from_backends(struct parse *p)
 		if (found)
 			fault(&p->f, service_node(p, i, "address"), "service-is-backend",
 			      "%s is also the address of the backend in line %zu; a service needs an address of its own, which "
-			      "the backends have beside theirs", address_text(a, text), found->index);
+			      "the backends have beside theirs",
+			      address_text(a, text), found->index);
 	}
 	free(label);
 }
@@ -137,8 +138,9 @@ static void check_l2(struct parse *p, size_t i, const struct pool_use *use)
 		snprintf(more, sizeof(more), " and %zu more", use->backends[other] - 1);
 	fault(&p->f, service_node(p, i, "forward"), "family",
 	      "l2 leaves packets as they are, %s, but pool %s has backend %s%s with an %s address; use ipip, or a pool of %s "
-	      "backends", kind[!other], p->c->pool[s->pool].name ? p->c->pool[s->pool].name : "",
-	      b->name ? b->name : "?", more, kind[other], kind[!other]);
+	      "backends",
+	      kind[!other], p->c->pool[s->pool].name ? p->c->pool[s->pool].name : "", b->name ? b->name : "?", more,
+	      kind[other], kind[!other]);
 }
 
 static void check_tunnel(struct parse *p, size_t i, const struct pool_use *use, bool complained[2])
@@ -158,7 +160,8 @@ static void check_tunnel(struct parse *p, size_t i, const struct pool_use *use, 
 		complained[family] = true;
 		fault(&p->f, service_node(p, i, "forward"), "no-tunnel-source",
 		      "ipip to backend %s, %s, needs an outer source address; add tunnel_source: {%s: ADDRESS}, an address of "
-		      "this host", b->name ? b->name : "?", address_text(&b->address, text), keys[family]);
+		      "this host",
+		      b->name ? b->name : "?", address_text(&b->address, text), keys[family]);
 	}
 }
 
@@ -184,7 +187,7 @@ void check_services(struct parse *p)
 {
 	char total[COUNT_TEXT], limit[COUNT_TEXT];
 	struct pool_use *use = pool_uses(p->c);
-	bool complained[2] = {0};
+	bool complained[2] = { 0 };
 
 	names_unique(p);
 	endpoints_unique(p);
@@ -203,7 +206,8 @@ void check_services(struct parse *p)
 	/* Among errors this would be guesswork: the service that uses the pool may be the one that could not be read. */
 	for (size_t i = 0; i < p->c->pools && !p->f.errors; i++) {
 		if (!use[i].used)
-			fault_warning(&p->f, p->pools->child[i], "unused-pool", "no service uses pool %s", p->c->pool[i].name);
+			fault_warning(&p->f, p->pools->child[i], "unused-pool", "no service uses pool %s",
+				      p->c->pool[i].name);
 	}
 	if (p->c->services > RINGLB_MAX_SERVICES - 1)
 		fault(&p->f, p->services, "too-many-services", "%s services; the limit is %s",

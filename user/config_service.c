@@ -13,7 +13,10 @@ static const struct key service_keys[] = {
 	{ "protocol", "tcp or udp" },
 	{ "pool", "the name of a pool" },
 	{ "forward", "l2 (backends on the same link) or ipip" },
-	{ "name", NULL }, { "affinity", NULL }, { "track", NULL }, { "fragments", NULL },
+	{ "name", NULL },
+	{ "affinity", NULL },
+	{ "track", NULL },
+	{ "fragments", NULL },
 };
 enum { S_ADDRESS, S_PORT, S_PROTOCOL, S_POOL, S_FORWARD, S_NAME, S_AFFINITY, S_TRACK, S_FRAGMENTS, S_KEYS };
 
@@ -98,7 +101,7 @@ static void read_forward(struct faults *f, const struct node *n, enum ringlb_for
 {
 	static const struct key keys[] = { { "mode", "gue" }, { "port", NULL } };
 	const struct node *mode = n;
-	struct node *v[2] = {0};
+	struct node *v[2] = { 0 };
 	unsigned int choice;
 	uint32_t port;
 
@@ -160,7 +163,8 @@ static void read_pool(struct faults *f, const struct pool_names *pools, const st
 	      meant ? "; did you mean " : "; give the name of one under pools", meant ? meant : "", meant ? "?" : "");
 }
 
-static void parse_service(struct parse *p, const struct pool_names *pools, const struct node *n, struct config_service *s)
+static void parse_service(struct parse *p, const struct pool_names *pools, const struct node *n,
+			  struct config_service *s)
 {
 	struct node *v[S_KEYS];
 	struct faults *f = &p->f;
@@ -168,7 +172,10 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 	bool known;
 
 	*s = (struct config_service){
-		.pool = POOL_UNKNOWN, .source_prefix4 = 32, .source_prefix6 = 128, .fragments = CONFIG_FRAGMENTS_DROP,
+		.pool = POOL_UNKNOWN,
+		.source_prefix4 = 32,
+		.source_prefix6 = 128,
+		.fragments = CONFIG_FRAGMENTS_DROP,
 		.place = { n->line, n->column },
 	};
 	if (!map_keys(f, n, service_keys, S_KEYS, v))
@@ -200,7 +207,8 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 static struct pool_names pool_names(const struct parse *p)
 {
 	struct pool_names names = {
-		.label = xcalloc(p->c->pools, sizeof(*names.label)), .name = xcalloc(p->c->pools + 1, sizeof(*names.name)),
+		.label = xcalloc(p->c->pools, sizeof(*names.label)),
+		.name = xcalloc(p->c->pools + 1, sizeof(*names.name)),
 	};
 
 	for (size_t i = 0; i < p->c->pools; i++) {

@@ -17,23 +17,23 @@
 #define TREE_MAX_DEPTH 16u
 
 enum node_kind {
-	NODE_NULL,	/* nothing, or ~ or null */
+	NODE_NULL, /* nothing, or ~ or null */
 	NODE_TEXT,
 	NODE_LIST,
 	NODE_MAP,
-	NODE_BAD,	/* complained of already: readers fail on it silently */
+	NODE_BAD, /* complained of already: readers fail on it silently */
 };
 
 struct node {
 	enum node_kind kind;
-	bool quoted;			/* NODE_TEXT: not a plain scalar, so never a number */
-	unsigned int line, column;	/* from 1; column in characters */
-	unsigned int key_line, key_column;	/* 0: the key was complained of */
-	char *key;			/* in a mapping; else NULL */
-	size_t index;			/* in the parent */
-	char *text;			/* NODE_TEXT: valid UTF-8 */
+	bool quoted;                       /* NODE_TEXT: not a plain scalar, so never a number */
+	unsigned int line, column;         /* from 1; column in characters */
+	unsigned int key_line, key_column; /* 0: the key was complained of */
+	char *key;                         /* in a mapping; else NULL */
+	size_t index;                      /* in the parent */
+	char *text;                        /* NODE_TEXT: valid UTF-8 */
 	struct node *parent;
-	struct node **child;		/* values of a mapping, items of a list, in order */
+	struct node **child; /* values of a mapping, items of a list, in order */
 	size_t children;
 };
 

@@ -6,7 +6,7 @@
 /* The one list of what can be written and has no effect yet. Whoever makes a line work deletes it. */
 static const struct {
 	const char *key;
-	const char *value;	/* NULL: the key, whatever its value */
+	const char *value; /* NULL: the key, whatever its value */
 	const char *instead;
 } refused[] = {
 	{ "max_move", NULL, "leave it out; `plan` shows what would move" },

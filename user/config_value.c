@@ -44,11 +44,13 @@ bool read_name(struct faults *f, const struct node *n, char **out)
 
 		if (letter || strchr("._:@-", *p))
 			continue;
-		fault(f, n, "bad-value", "\"%s\" can't be a name: characters of %s are allowed", clip(text, shown), NAME_TEXT);
+		fault(f, n, "bad-value", "\"%s\" can't be a name: characters of %s are allowed", clip(text, shown),
+		      NAME_TEXT);
 		return false;
 	}
 	if (strlen(text) > NAME_MAX_LENGTH) {
-		fault(f, n, "bad-value", "the name is %zu characters long, at most %u are allowed", strlen(text), NAME_MAX_LENGTH);
+		fault(f, n, "bad-value", "the name is %zu characters long, at most %u are allowed", strlen(text),
+		      NAME_MAX_LENGTH);
 		return false;
 	}
 	*out = xstrdup(text);
@@ -84,16 +86,18 @@ bool read_integer(struct faults *f, const struct node *n, uint64_t min, uint64_t
 	negative = n->text[0] == '-';
 	p = n->text + negative;
 	if (!take_digits(&p, &value) || *p || (n->text[0] == '0' && n->text[1])) {
-		fault(f, n, "wrong-type", "must be a whole number from %s to %s, in decimal digits; found \"%s\"", low, high,
-		      clip(n->text, shown));
+		fault(f, n, "wrong-type", "must be a whole number from %s to %s, in decimal digits; found \"%s\"", low,
+		      high, clip(n->text, shown));
 		return false;
 	}
 	if (n->quoted) {
-		fault(f, n, "wrong-type", "must be a number, and is text in quotes; write %s without them", clip(n->text, shown));
+		fault(f, n, "wrong-type", "must be a number, and is text in quotes; write %s without them",
+		      clip(n->text, shown));
 		return false;
 	}
 	if (negative || value < min || value > max) {
-		fault(f, n, "out-of-range", "%s is out of range; allowed are %s to %s", clip(n->text, shown), low, high);
+		fault(f, n, "out-of-range", "%s is out of range; allowed are %s to %s", clip(n->text, shown), low,
+		      high);
 		return false;
 	}
 	*out = value;
@@ -125,8 +129,8 @@ static bool choice_fault(struct faults *f, const struct node *n, const char *con
 		wrong_type(f, n, list);
 	} else {
 		meant = near_name(f, n->text, choices);
-		fault(f, n, "bad-value", "\"%s\" is not %s%s%s%s", clip(n->text, shown), list, meant ? "; did you mean " : "",
-		      meant ? meant : "", meant ? "?" : "");
+		fault(f, n, "bad-value", "\"%s\" is not %s%s%s%s", clip(n->text, shown), list,
+		      meant ? "; did you mean " : "", meant ? meant : "", meant ? "?" : "");
 	}
 	free(list);
 	return false;
@@ -183,7 +187,8 @@ bool read_duration(struct faults *f, const struct node *n, uint64_t min, uint64_
 			i = UNITS - 1;
 	}
 	if (i == UNITS) {
-		fault(f, n, "wrong-type", "must be a duration, a whole number with ms, s, m or h behind it; found \"%s\"",
+		fault(f, n, "wrong-type",
+		      "must be a duration, a whole number with ms, s, m or h behind it; found \"%s\"",
 		      clip(n->text, shown));
 		return false;
 	}
@@ -248,7 +253,9 @@ bool check_unicast(struct faults *f, const struct node *n, const struct address 
 
 bool read_address(struct faults *f, const struct node *n, unsigned int family, struct address *out)
 {
-	const char *kind = family == 4 ? "an IPv4 address" : family == 6 ? "an IPv6 address" : "an IPv4 or IPv6 address";
+	const char *kind = family == 4 ? "an IPv4 address" :
+			   family == 6 ? "an IPv6 address" :
+					 "an IPv4 or IPv6 address";
 	char shown[CLIP_TEXT], plain[INET_ADDRSTRLEN];
 	uint8_t mapped[16];
 	struct address a;

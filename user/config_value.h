@@ -14,7 +14,7 @@
 
 struct key {
 	const char *name;
-	const char *wanted;	/* what to give where the key is missing; NULL: it may be */
+	const char *wanted; /* what to give where the key is missing; NULL: it may be */
 };
 
 /* Sorts the values of a mapping into value[i] for key[i], NULL where missing. Unknown, duplicate and missing keys are faults. False where map is no mapping. */

@@ -13,20 +13,20 @@ enum diag_level { DIAG_WARNING, DIAG_ERROR };
 
 struct diag_entry {
 	enum diag_level level;
-	char *code;	/* short and stable, for programs: "unknown-key", "not-attached", ... */
-	char *where;	/* never NULL */
+	char *code;  /* short and stable, for programs: "unknown-key", "not-attached", ... */
+	char *where; /* never NULL */
 	char *message;
 };
 
 struct diag {
 	struct diag_entry *entry;
 	size_t count;
-	size_t errors;	/* of count */
+	size_t errors; /* of count */
 };
 
 /* Adds one; never fails (out of memory ends the program with a message: see diag.c). */
-__attribute__((format(printf, 5, 6)))
-void diag_add(struct diag *d, enum diag_level level, const char *code, const char *where, const char *format, ...);
+__attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_level level, const char *code,
+						    const char *where, const char *format, ...);
 #define diag_error(d, code, where, ...) diag_add(d, DIAG_ERROR, code, where, __VA_ARGS__)
 #define diag_warning(d, code, where, ...) diag_add(d, DIAG_WARNING, code, where, __VA_ARGS__)
 void diag_free(struct diag *d);

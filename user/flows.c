@@ -67,7 +67,8 @@ void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t ba
 			b = flow_choice_backend(v.opening);
 			if (v.established && a < backends && v.established >> 16 == incarnation[a])
 				count[a]++;
-			if (v.opening && b < backends && v.opening >> 16 == incarnation[b] && (!v.established || a != b))
+			if (v.opening && b < backends && v.opening >> 16 == incarnation[b] &&
+			    (!v.established || a != b))
 				count[b]++;
 		}
 }

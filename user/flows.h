@@ -17,7 +17,7 @@ struct flows {
 struct flow_view {
 	uint32_t position;
 	uint16_t service;
-	uint32_t established, opening;	/* choices; 0: none */
+	uint32_t established, opening; /* choices; 0: none */
 	uint32_t stamp;
 };
 

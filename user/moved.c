@@ -26,10 +26,11 @@ static void append(struct arcs *out, const struct arc *a)
 
 static struct arc ordinary(uint32_t last, uint16_t owner)
 {
-	return (struct arc){.last = last, .owner = owner, .previous = owner};
+	return (struct arc){ .last = last, .owner = owner, .previous = owner };
 }
 
-static struct arc changed(const struct arc *old, const uint16_t *number, uint16_t owner, const uint8_t *alive, uint32_t now)
+static struct arc changed(const struct arc *old, const uint16_t *number, uint16_t owner, const uint8_t *alive,
+			  uint32_t now)
 {
 	uint16_t was = number[old->owner], stays = old->moved ? number[old->previous] : was;
 	bool lost = stays == MOVED_GONE || !alive[stays];
@@ -44,8 +45,8 @@ static struct arc changed(const struct arc *old, const uint16_t *number, uint16_
 	};
 }
 
-int arcs_change(const struct arcs *old, const uint16_t *number, const struct arcs *ring, const uint8_t *alive, uint32_t now,
-		struct arcs *out)
+int arcs_change(const struct arcs *old, const uint16_t *number, const struct arcs *ring, const uint8_t *alive,
+		uint32_t now, struct arcs *out)
 {
 	size_t i = 0, j = 0;
 
@@ -69,7 +70,7 @@ int arcs_change(const struct arcs *old, const uint16_t *number, const struct arc
 
 size_t arcs_settle(struct arcs *arcs, uint32_t now, uint32_t settle_after, bool force)
 {
-	struct arcs out = {.arc = arcs->arc}; /* in place: never longer */
+	struct arcs out = { .arc = arcs->arc }; /* in place: never longer */
 	size_t settled = 0;
 
 	for (size_t i = 0; i < arcs->count; i++) {

@@ -22,8 +22,8 @@
  * The stamp is now where the owner changes, else stays. Neighbours that agree are joined, keeping the later stamp.
  * 0 or -ENOMEM.
  */
-int arcs_change(const struct arcs *old, const uint16_t *number, const struct arcs *ring, const uint8_t *alive, uint32_t now,
-		struct arcs *out);
+int arcs_change(const struct arcs *old, const uint16_t *number, const struct arcs *ring, const uint8_t *alive,
+		uint32_t now, struct arcs *out);
 /*
  * Makes moved arcs ordinary that have sent nothing but to their owner for settle_after seconds, all of them with force.
  * Returns the number of arcs that settled. The flow table's entries of a settled arc are to be deleted before it moves

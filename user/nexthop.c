@@ -45,7 +45,7 @@ static bool ask(struct netlink *nl, struct nexthop *h)
 
 int nexthops_resolve(struct netlink *nl, const struct state *s, int wait_ms, struct nexthops *out)
 {
-	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	size_t waiting = 0;
 
 	memset(out, 0, sizeof(*out));
@@ -102,10 +102,11 @@ int nexthops_outputs(struct netlink *nl, struct datapath *dp, struct nexthops *h
 			continue;
 		slot = slot_for(nl, t, link.ifindex);
 		if (slot < 0) {
-			diag_error(d, "too-many-outputs", "",
-				   "backends are reached through more than %u interfaces, the most there can be: route some of "
-				   "them through a common one",
-				   RINGLB_MAX_OUTPUTS);
+			diag_error(
+				d, "too-many-outputs", "",
+				"backends are reached through more than %u interfaces, the most there can be: route some of "
+				"them through a common one",
+				RINGLB_MAX_OUTPUTS);
 			return slot;
 		}
 		h->slot = (uint8_t)slot;
@@ -113,7 +114,8 @@ int nexthops_outputs(struct netlink *nl, struct datapath *dp, struct nexthops *h
 		memcpy(t->outputs[slot].mac, link.mac, sizeof(link.mac));
 		err = t->outputs[slot].ifindex == link.ifindex ? 0 : datapath_set_output(dp, h->slot, link.ifindex);
 		if (err) {
-			diag_error(d, "output", "", "interface %s can't be a redirect target: %s", link.name, strerror(-err));
+			diag_error(d, "output", "", "interface %s can't be a redirect target: %s", link.name,
+				   strerror(-err));
 			return err;
 		}
 		__atomic_store_n(&t->outputs[slot].ifindex, link.ifindex, __ATOMIC_RELEASE);
@@ -159,7 +161,7 @@ static bool goes_through(const struct nexthops *hops, const struct route *r)
 
 void nexthops_release(struct netlink *nl, const struct state *old, const struct nexthops *next)
 {
-	struct nexthops were = {0};
+	struct nexthops were = { 0 };
 
 	collect(old, &were);
 	for (size_t i = 0; i < were.count; i++) {
@@ -175,7 +177,7 @@ void nexthops_release(struct netlink *nl, const struct state *old, const struct 
 
 const struct nexthop *nexthops_find(const struct nexthops *hops, const struct address *address)
 {
-	const struct nexthop key = {.address = *address};
+	const struct nexthop key = { .address = *address };
 
 	return bsearch(&key, hops->hop, hops->count, sizeof(key), hop_order);
 }

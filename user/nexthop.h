@@ -12,17 +12,17 @@
 
 /* Where packets to a backend go now. */
 struct nexthop {
-	struct address address;		/* of the backend */
-	char *name;			/* of one backend with this address, for messages */
+	struct address address; /* of the backend */
+	char *name;             /* of one backend with this address, for messages */
 	struct route route;
-	int error;			/* of the route, -errno; then of the neighbour: 0 resolved, -EAGAIN, -EHOSTUNREACH */
+	int error; /* of the route, -errno; then of the neighbour: 0 resolved, -EAGAIN, -EHOSTUNREACH */
 	bool has_route;
 	uint8_t mac[6];
-	uint8_t slot;			/* of the output */
+	uint8_t slot; /* of the output */
 };
 
 struct nexthops {
-	struct nexthop *hop;		/* sorted by address, each once */
+	struct nexthop *hop; /* sorted by address, each once */
 	size_t count;
 };
 

@@ -22,7 +22,8 @@ static struct state *read_once(struct datapath *dp, bool *changed, struct diag *
 	if (root->manifest_off < bytes && root->manifest_len <= bytes - root->manifest_off)
 		s = manifest_read((const char *)t + root->manifest_off, root->manifest_len, t, bytes, d);
 	else
-		diag_error(d, "manifest", "", "what runs can't be read back from the kernel: detach and attach to start anew");
+		diag_error(d, "manifest", "",
+			   "what runs can't be read back from the kernel: detach and attach to start anew");
 	*changed = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != word;
 	if (s && !*changed)
 		s->revision = word >> 1;
@@ -32,7 +33,7 @@ static struct state *read_once(struct datapath *dp, bool *changed, struct diag *
 static struct state *read_state(struct datapath *dp, struct diag *d)
 {
 	for (int i = 0; i < TRIES; i++) {
-		struct diag mine = {0};
+		struct diag mine = { 0 };
 		bool changed;
 		struct state *s = read_once(dp, &changed, &mine);
 

@@ -8,10 +8,10 @@
 #include "state.h"
 
 struct service_table {
-	unsigned int bits;	/* log2 of buckets */
-	uint32_t entries;	/* services, and one for each service address */
-	uint32_t services_off;	/* from the start of the region, behind the slots */
-	uint32_t length;	/* of the region */
+	unsigned int bits;     /* log2 of buckets */
+	uint32_t entries;      /* services, and one for each service address */
+	uint32_t services_off; /* from the start of the region, behind the slots */
+	uint32_t length;       /* of the region */
 };
 
 /* Chooses the number of buckets so that none overflows. 0, or -ENOSPC where no number up to 2^20 does. */

@@ -599,9 +599,9 @@ static void says_that_root_is_needed(void **state)
 			_exit(2);
 		_exit(datapath_create(&sizes, &dp, &d) == -EPERM && d.errors == 1 &&
 				      !strcmp(d.entry[0].code, "permission") &&
-				      strstr(d.entry[0].message, "run it as root")
-			      ? 0
-			      : 1);
+				      strstr(d.entry[0].message, "run it as root") ?
+			      0 :
+			      1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);

@@ -17,8 +17,8 @@ void random_start(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	state = seed ? strtoull(seed, NULL, 0)
-		     : (uint64_t)now.tv_sec * 1000003 ^ (uint64_t)now.tv_nsec ^ (uint64_t)getpid();
+	state = seed ? strtoull(seed, NULL, 0) :
+		       (uint64_t)now.tv_sec * 1000003 ^ (uint64_t)now.tv_nsec ^ (uint64_t)getpid();
 	printf("RINGLB_SEED=%" PRIu64 "\n", state);
 }
 

@@ -19,7 +19,7 @@
 
 #include "config.h"
 
-static char start[4096];	/* where the tests were started: the directory of the sources */
+static char start[4096]; /* where the tests were started: the directory of the sources */
 
 static char *file_text(const char *path)
 {
@@ -115,7 +115,7 @@ static char *beside(const char *file, const char *suffix)
 /* One file of a directory, which is the current one. */
 static bool check_golden(const char *file, bool good)
 {
-	struct diag d = {0};
+	struct diag d = { 0 };
 	struct config *c = config_load(file, &d);
 	char *err = beside(file, ".err"), *out = beside(file, ".out"), *lines = lines_of(&d);
 	char *emitted = c ? config_emit(c, true) : xstrdup("");
@@ -174,10 +174,11 @@ static struct config *parse(const char *text, struct diag *d)
 
 static void test_defaults(void **state)
 {
-	struct diag d = {0};
+	struct diag d = { 0 };
 	struct config *c = parse("interfaces: [eth0]\n" KEY POOLS "services:\n"
 				 "- {address: 192.0.2.10, port: 80, protocol: tcp, pool: p, forward: l2}\n"
-				 "- {address: 192.0.2.10, port: any, protocol: udp, pool: p, forward: l2}\n", &d);
+				 "- {address: 192.0.2.10, port: any, protocol: udp, pool: p, forward: l2}\n",
+				 &d);
 
 	(void)state;
 	assert_non_null(c);
@@ -233,7 +234,7 @@ static int leave_scratch(void **state)
 static struct config *with_key_file(const char *contents, size_t length, mode_t mode, char **lines)
 {
 	static const char text[] = "interfaces: [eth0]\nhash_key: {file: key}\n" POOLS SERVICES;
-	struct diag d = {0};
+	struct diag d = { 0 };
 	struct config *c;
 
 	write_text("key", contents, length, mode);
@@ -251,9 +252,14 @@ static void test_key_file(void **state)
 		size_t length;
 		bool good;
 	} row[] = {
-		{ digits, 33, true }, { digits, 32, true }, { "", 0, false }, { digits, 31, false },
-		{ "00112233445566778899aabbccddeeff\n\n", 34, false }, { "00112233445566778899aabbccddeeff ", 33, false },
-		{ "00112233445566778899aabbccddee\0f\n", 33, false }, { "00112233445566778899aabbccddeeff\n#", 34, false },
+		{ digits, 33, true },
+		{ digits, 32, true },
+		{ "", 0, false },
+		{ digits, 31, false },
+		{ "00112233445566778899aabbccddeeff\n\n", 34, false },
+		{ "00112233445566778899aabbccddeeff ", 33, false },
+		{ "00112233445566778899aabbccddee\0f\n", 33, false },
+		{ "00112233445566778899aabbccddeeff\n#", 34, false },
 	};
 	char *lines, *emitted;
 	struct config *c;
@@ -262,14 +268,19 @@ static void test_key_file(void **state)
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		c = with_key_file(row[i].contents, row[i].length, 0640, &lines);
 		assert_int_equal(!!c, row[i].good);
-		assert_string_equal(lines, c ? "" : "c.yaml:2:18: error [bad-value] hash_key.file: DIRECTORY/key:1:1: the file "
-				    "must hold 32 hexadecimal digits, the same on every balancer of a fleet, and nothing else\n");
+		assert_string_equal(
+			lines,
+			c ? "" :
+			    "c.yaml:2:18: error [bad-value] hash_key.file: DIRECTORY/key:1:1: the file "
+			    "must hold 32 hexadecimal digits, the same on every balancer of a fleet, and nothing else\n");
 		free(lines);
 		config_free(c);
 	}
 	c = with_key_file(digits, 33, 0644, &lines);
 	assert_non_null(c);
-	assert_non_null(strstr(lines, "c.yaml:2:18: warning [readable-key] hash_key.file: DIRECTORY/key can be read by everyone"));
+	assert_non_null(
+		strstr(lines,
+		       "c.yaml:2:18: warning [readable-key] hash_key.file: DIRECTORY/key can be read by everyone"));
 	free(lines);
 	assert_int_equal(c->hash_key[15], 0xff);
 	emitted = config_emit(c, true);
@@ -286,7 +297,7 @@ static void test_key_file_places(void **state)
 {
 	static const char text[] = "interfaces: [eth0]\nhash_key: {file: ../key}\n" POOLS SERVICES;
 	static const char pipe_text[] = "interfaces: [eth0]\nhash_key: {file: pipe}\n" POOLS SERVICES;
-	struct diag d = {0};
+	struct diag d = { 0 };
 	struct config *c;
 	char *lines;
 
@@ -294,14 +305,14 @@ static void test_key_file_places(void **state)
 	write_text("key", "ffeeddccbbaa99887766554433221100", 32, 0600);
 	assert_int_equal(mkdir("sub", 0700), 0);
 	write_text("sub/c.yaml", text, strlen(text), 0600);
-	c = config_load("sub/c.yaml", &d);	/* relative to the file, not to where we are */
+	c = config_load("sub/c.yaml", &d); /* relative to the file, not to where we are */
 	assert_non_null(c);
 	assert_int_equal(d.count, 0);
 	assert_int_equal(c->hash_key[0], 0xff);
 	assert_int_equal(c->hash_key_file[0], '/');
 	config_free(c);
 
-	assert_int_equal(mkfifo("pipe", 0600), 0);	/* opening it must not wait */
+	assert_int_equal(mkfifo("pipe", 0600), 0); /* opening it must not wait */
 	assert_null(parse(pipe_text, &d));
 	lines = lines_of(&d);
 	assert_non_null(strstr(lines, "[unreadable] hash_key.file: DIRECTORY/pipe: Not a regular file"));
@@ -313,16 +324,18 @@ static void test_unreadable(void **state)
 	static const struct {
 		const char *file, *lines;
 	} row[] = {
-		{ "none.yaml", "none.yaml: error [unreadable] the configuration can't be read: No such file or directory; write it, "
-			       "or name another file\n" },
+		{ "none.yaml",
+		  "none.yaml: error [unreadable] the configuration can't be read: No such file or directory; write it, "
+		  "or name another file\n" },
 		{ ".", ".: error [unreadable] the configuration can't be read: Is a directory\n" },
-		{ "/dev/zero", "/dev/zero: error [too-large] the file is larger than 32 MiB; no configuration within the limits "
-			       "is\n" },
+		{ "/dev/zero",
+		  "/dev/zero: error [too-large] the file is larger than 32 MiB; no configuration within the limits "
+		  "is\n" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		struct diag d = {0};
+		struct diag d = { 0 };
 		char *lines;
 
 		assert_null(config_load(row[i].file, &d));
@@ -334,7 +347,7 @@ static void test_unreadable(void **state)
 
 static void test_key_stays_secret(void **state)
 {
-	struct diag d = {0};
+	struct diag d = { 0 };
 	struct config *c = parse("interfaces: [eth0]\n" KEY POOLS SERVICES, &d);
 	char *emitted, *lines;
 
@@ -354,11 +367,11 @@ static void test_key_stays_secret(void **state)
 
 static void test_fresh_keys_differ(void **state)
 {
-	char key[2][33] = {0};
+	char key[2][33] = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct diag d = {0};
+		struct diag d = { 0 };
 		const char *found;
 
 		assert_null(parse("interfaces: [eth0]\n" POOLS SERVICES, &d));

@@ -23,16 +23,18 @@
 static char *random_name(void)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@-";
-	static const char *const special[] = { "null", "true", "no", "~", "0x10", "1e3", "-", "1.2.3.4", "::1", "2024-01-01" };
+	static const char *const special[] = { "null", "true", "no",      "~",   "0x10",
+					       "1e3",  "-",    "1.2.3.4", "::1", "2024-01-01" };
 	uint32_t length = 1 + random_below(8);
 	char *name = xcalloc(80, 1);
 
 	if (!random_below(4))
-		length = (uint32_t)sprintf(name, "%s", special[random_below(3) ? random_below(3) : 4 + random_below(6)]);
+		length = (uint32_t)sprintf(name, "%s",
+					   special[random_below(3) ? random_below(3) : 4 + random_below(6)]);
 	else
 		for (uint32_t i = 0; i < length; i++)
 			name[i] = letters[random_below(sizeof(letters) - 1)];
-	sprintf(name + length, ".%08x", (unsigned int)random_u64());	/* so that no two are equal */
+	sprintf(name + length, ".%08x", (unsigned int)random_u64()); /* so that no two are equal */
 	return name;
 }
 
@@ -49,7 +51,7 @@ static char *random_identity(void)
 
 static struct address random_address(bool ipv4)
 {
-	struct address a = {0};
+	struct address a = { 0 };
 
 	for (size_t i = 12; i < 16; i++)
 		a.byte[i] = (uint8_t)random_u64();
@@ -101,7 +103,8 @@ static void random_service(struct config *c, struct config_service *s, bool ipv4
 
 static void random_top(struct config *c, bool tunnels)
 {
-	static const char *const interfaces[] = { "eth0", "null", "a\"b\\c", "\xc3\xa9#0", "{x}", "-", "\xf0\x9f\x90\xa7", "br-1.2" };
+	static const char *const interfaces[] = { "eth0", "null", "a\"b\\c",          "\xc3\xa9#0",
+						  "{x}",  "-",    "\xf0\x9f\x90\xa7", "br-1.2" };
 
 	c->file = xstrdup("random.yaml");
 	c->interfaces = 1 + random_below(8);
@@ -224,7 +227,7 @@ static void assert_same_config(const struct config *a, const struct config *b)
 
 static struct config *parse_or_fail(const char *text)
 {
-	struct diag d = {0};
+	struct diag d = { 0 };
 	struct config *c = config_parse("random.yaml", text, strlen(text), &d);
 
 	for (size_t i = 0; !c && i < d.count; i++)
@@ -270,9 +273,49 @@ static char *slurp(const char *path, size_t *length)
 
 /* Bytes that mean something to YAML, or to us. */
 static const char *const tokens[] = {
-	"\n", "\n  ", ": ", "- ", "[", "]", "{", "}", ", ", "&a ", "*a", "!t ", "\"", "'", "\\", "#", "? ", "|\n", ">\n", "---\n", "...\n",
-	"<<: ", "%", "@", "~", "0", "-1", "99999999999999999999", "name", "pools:", "null", "\t", "\r", "\xc3", "\xff", "\xe2\x80\xa8",
-	"\"\\0\"", "\"\\u0085\"", "::", "::ffff:1.2.3.4", "/33", "%eth0", "\xef\xbb\xbf",
+	"\n",
+	"\n  ",
+	": ",
+	"- ",
+	"[",
+	"]",
+	"{",
+	"}",
+	", ",
+	"&a ",
+	"*a",
+	"!t ",
+	"\"",
+	"'",
+	"\\",
+	"#",
+	"? ",
+	"|\n",
+	">\n",
+	"---\n",
+	"...\n",
+	"<<: ",
+	"%",
+	"@",
+	"~",
+	"0",
+	"-1",
+	"99999999999999999999",
+	"name",
+	"pools:",
+	"null",
+	"\t",
+	"\r",
+	"\xc3",
+	"\xff",
+	"\xe2\x80\xa8",
+	"\"\\0\"",
+	"\"\\u0085\"",
+	"::",
+	"::ffff:1.2.3.4",
+	"/33",
+	"%eth0",
+	"\xef\xbb\xbf",
 };
 
 /* A copy with up to eight damages: bits, bytes, pieces cut out, doubled, or put in. Freed by the caller. */
@@ -318,7 +361,7 @@ static char *mutate(const char *text, size_t length, size_t *out_length)
 /* Parses a text in memory of exactly its size, so that the sanitizer sees a step beyond. */
 static bool survives(const char *text, size_t length)
 {
-	struct diag d = {0};
+	struct diag d = { 0 };
 	char *exact = malloc(length ? length : 1);
 	struct config *c, *back;
 	char *emitted;
