@@ -241,11 +241,13 @@ int datapath_unpin(const char *dir, struct diag *d)
 
 int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 {
-	char *site = building_site(dir);
+	char *site = building_site(dir), *parent = xstrdup(dir);
 	struct stat st;
 	int err;
 
-	err = datapath_check_bpffs(dir, d);
+	/* The place that is named to the user is the one that an option or a variable gave. */
+	to_parent(parent);
+	err = datapath_check_bpffs(parent, d);
 	if (!err && !lstat(dir, &st)) {
 		diag_error(d, "exists", "", "%s exists already: ringlb detach removes it", dir);
 		err = -EEXIST;
@@ -268,6 +270,7 @@ int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 		remove_pins(site, d);
 	}
 out:
+	free(parent);
 	free(site);
 	return err;
 }

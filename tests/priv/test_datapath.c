@@ -141,6 +141,22 @@ static void finds_the_bpffs(void **state)
 	free(beside);
 }
 
+static void names_the_place_that_was_given(void **state)
+{
+	char *dir = xasprintf("%s/other", root), *instance = xasprintf("%s/web", dir), *remedy;
+	struct datapath *dp = created();
+	struct diag d = { 0 };
+
+	(void)state;
+	remedy = xasprintf("mkdir -p %s && mount -t bpf bpf %s, or", dir, dir);
+	assert_int_equal(datapath_pin(dp, instance, &d), -ENODEV);
+	assert_complaint(&d, "no-bpffs", remedy);
+	datapath_free(dp);
+	free(dir);
+	free(instance);
+	free(remedy);
+}
+
 static void has_the_sizes_asked_for(void **state)
 {
 	struct datapath *dp = created();
@@ -641,6 +657,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(finds_the_bpffs, clean),
+		cmocka_unit_test_teardown(names_the_place_that_was_given, clean),
 		cmocka_unit_test_teardown(has_the_sizes_asked_for, clean),
 		cmocka_unit_test_teardown(refuses_sizes, clean),
 		cmocka_unit_test_teardown(lookup_answers, clean),
