@@ -38,9 +38,9 @@ int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, s
 /* Pins programs and maps in dir, which must not exist; all or nothing. */
 int datapath_pin(struct datapath *dp, const char *dir, struct diag *d);
 /*
- * Opens what is pinned in dir and maps it into memory. -ENOENT, without a message, where nothing is (a missing bpffs too:
- * datapath_check_bpffs tells the two apart); -EPROTO where the pins are of another ABI or incomplete, and other errors,
- * with one.
+ * Opens what is pinned in dir and maps it into memory. -ENOENT, without a message, where nothing is (a missing bpffs
+ * too: datapath_check_bpffs tells the two apart); -EPROTO where the pins are of another ABI or incomplete, and other
+ * errors, with one.
  */
 int datapath_open(const char *dir, struct datapath **out, struct diag *d);
 /* Removes every pin in dir and dir itself, links first, whatever state they are in. 0 or -errno. */
@@ -69,8 +69,8 @@ int datapath_detach(const char *dir, unsigned int ifindex);
 /* Pinned links, sorted by interface: an array to be freed. The mode of one that is not alive is not known. */
 int datapath_links(const char *dir, struct datapath_link **out, size_t *count);
 /*
- * What XDP program sits on an interface, in words, for the error of a refused attach: "program xdpfilt (id 12), native".
- * Empty when none.
+ * What XDP program sits on an interface, in words, for the error of a refused attach: "program xdpfilt (id 12),
+ * native". Empty when none.
  */
 void datapath_describe(unsigned int ifindex, char *buf, size_t size);
 
@@ -84,8 +84,8 @@ int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
 int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
 
 /*
- * decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. It belongs to the host and not to an
- * instance: dir is instance.bpffs.
+ * decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. It belongs to the host and not to
+ * an instance: dir is instance.bpffs. What the kernel says to attaching comes back without a message, as above.
  */
 struct datapath_prefix {
 	uint8_t address[16];

@@ -36,8 +36,7 @@ static int link_state(const char *path, unsigned int *ifindex, uint32_t *prog_id
 
 int datapath_link_pin(int prog, unsigned int ifindex, enum datapath_mode mode, const char *path)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts,
-		    .flags = mode == DATAPATH_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
 	unsigned int attached;
 	uint32_t prog_id;
 	int err, fd;
@@ -47,6 +46,7 @@ int datapath_link_pin(int prog, unsigned int ifindex, enum datapath_mode mode, c
 		err = attached ? -EBUSY : unlink(path) ? -errno : 0;
 	if (err && err != -ENOENT)
 		return err;
+	opts.flags = mode == DATAPATH_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 	fd = bpf_link_create(prog, (int)ifindex, BPF_XDP, &opts);
 	if (fd < 0)
 		return fd == -EEXIST ? -EBUSY : fd; /* a program sits there in the other mode */

@@ -54,8 +54,8 @@ static int complain_bpffs(const char *dir, struct diag *d)
 	if (!strncmp(dir, STANDARD_MOUNT "/", sizeof(mount)))
 		diag_error(
 			d, "no-bpffs", "",
-			"%s is not a BPF file system: mount it with: mount -t bpf bpf %s (\"ip netns exec\" hides it: use "
-			"nsenter --net=/run/netns/NAME, or name another directory with --bpffs or RINGLB_BPFFS)",
+			"%s is not a BPF file system: mount it with: mount -t bpf bpf %s (\"ip netns exec\" hides it: "
+			"use nsenter --net=/run/netns/NAME, or name another directory with --bpffs or RINGLB_BPFFS)",
 			mount, mount);
 	else
 		diag_error(d, "no-bpffs", "",

@@ -42,7 +42,7 @@ struct datapath {
 };
 
 struct datapath *datapath_new(void);
-/* Checks the maps' shapes and maps them into memory. 0; -EPROTO where they are not as this program's maps are; -errno. */
+/* Checks the maps' shapes and maps them into memory. 0; -EPROTO where they are not as this program's are; -errno. */
 int datapath_map_memory(struct datapath *dp);
 
 /* Keeps libbpf silent from the call on; what it says goes into a buffer instead. */

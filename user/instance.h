@@ -21,7 +21,8 @@ int instance_init(struct instance *i, const char *name, const char *bpffs, const
 		  struct diag *d);
 /*
  * Takes the instance's lock, waiting up to wait_seconds; the descriptor, close-on-exec, to be given to
- * instance_unlock, or closed by exit. -ETIMEDOUT with a message that names the holder and its command, or -errno with a message.
+ * instance_unlock, or closed by exit. -ETIMEDOUT with a message that names the holder and its command, or -errno with
+ * a message.
  */
 int instance_lock(const struct instance *i, const char *command, double wait_seconds, struct diag *d);
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The datapath against the kernel: pins, links, memory, the grace period. As root, in a mount and a network namespace of
- * its own:
+ * The datapath against the kernel: pins, links, memory, the grace period. As root, in a mount and a network namespace
+ * of its own:
  *
  *   bpffs on DIR/bpf        ra ---- rb      a pair of veths, both in the namespace
  */
@@ -518,8 +518,8 @@ static void sets_outputs(void **state)
 }
 
 /*
- * A program that says 1 in a map, works for tens of milliseconds (calls of bpf_ktime_get_ns, and itself as often as tail
- * calls may) and then says 2.
+ * A program that says 1 in a map, works for tens of milliseconds (calls of bpf_ktime_get_ns, and itself as often as
+ * tail calls may) and then says 2.
  */
 static int slow_program(int flag, int self)
 {
@@ -574,7 +574,7 @@ static void waits_for_running_programs(void **state)
 	assert_true(prog >= 0);
 	assert_true((const volatile void *)flag != MAP_FAILED);
 	assert_int_equal(bpf_map_update_elem(self, &key, &prog, 0), 0);
-	/* On a busy machine the program may be through before this thread sees it at work: such a round proves nothing. */
+	/* On a busy machine the program may be through before this thread sees it at work: that proves nothing. */
 	for (int round = 0; round < 100 && caught < 3; round++) {
 		pthread_t thread;
 		uint64_t before;

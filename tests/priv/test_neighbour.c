@@ -141,7 +141,8 @@ static int leave(void **state)
 static int clean(void **state)
 {
 	(void)state;
-	return system("ip neigh flush all nud all; ip route flush root 198.51.100.0/24; ip route flush root 203.0.113.0/24;"
+	return system("ip neigh flush all nud all; ip route flush root 198.51.100.0/24;"
+		      "ip route flush root 203.0.113.0/24;"
 		      "ip -6 route flush root 2001:db8::/32") < 0;
 }
 
@@ -238,7 +239,8 @@ static void finds_the_next_hop_that_counts(void **state)
 	if (r.gateway.byte[15] != 2)
 		assert_address(&r.gateway, "10.7.0.3");
 
-	run("ip nexthop add id 7 via 10.7.0.4 dev na; ip nexthop add id 8 group 7; ip route add 203.0.113.128/25 nhid 8");
+	run("ip nexthop add id 7 via 10.7.0.4 dev na; ip nexthop add id 8 group 7");
+	run("ip route add 203.0.113.128/25 nhid 8");
 	r = route_to("203.0.113.200");
 	assert_int_equal(r.ifindex, na);
 	assert_address(&r.gateway, "10.7.0.4");
@@ -250,7 +252,8 @@ static void tells_what_has_no_route(void **state)
 	(void)state;
 	assert_no_route("8.8.8.8", -ENETUNREACH);
 	assert_no_route("2001:db8:ffff::1", -ENETUNREACH);
-	run("ip route add blackhole 198.51.100.9; ip route add unreachable 198.51.100.10; ip route add prohibit 198.51.100.11");
+	run("ip route add blackhole 198.51.100.9; ip route add unreachable 198.51.100.10");
+	run("ip route add prohibit 198.51.100.11");
 	assert_no_route("198.51.100.9", -EINVAL); /* what the kernel says of a black hole */
 	assert_no_route("198.51.100.10", -EHOSTUNREACH);
 	assert_no_route("198.51.100.11", -EACCES);

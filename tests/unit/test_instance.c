@@ -158,8 +158,8 @@ static void lock_and_unlock(void **state)
 }
 
 /*
- * A process that holds the lock until `release` says otherwise; returns when it has it. It lets go, by unlocking or only
- * by its end, when the descriptor returned is closed.
+ * A process that holds the lock until `release` says otherwise; returns when it has it. It lets go, by unlocking or
+ * only by its end, when the descriptor returned is closed.
  */
 static pid_t holder(const struct fixture *f, const char *command, bool unlocks, int *release)
 {
