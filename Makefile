@@ -17,11 +17,11 @@ BPFTOOL    := bpftool
 
 LIBS     := libbpf yaml-0.1 jansson libmnl
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes $(if $(WERROR),-Werror)
-CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser
-CPPFLAGS += $(shell $(PKG_CONFIG) --cflags $(LIBS))
+override CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser
+override CPPFLAGS += $(shell $(PKG_CONFIG) --cflags $(LIBS))
 CFLAGS   ?= -O2 -g
-CFLAGS   += -std=gnu11 $(WARNINGS)
-LDLIBS   += $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm
+override CFLAGS += -std=gnu11 $(WARNINGS)
+override LDLIBS += $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 # clang's BPF target does not look where Debian keeps asm/types.h.
 BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -Iinclude -Ibpf -I/usr/include/$(shell $(CC) -print-multiarch) \

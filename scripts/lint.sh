@@ -48,7 +48,7 @@ manual() {
 	local page
 	for page in "$build"/man/*; do
 		[[ -e $page ]] || continue
-		mandoc -T lint -W warning "$page" || return
+		mandoc -T lint -W error "$page" || return
 	done
 }
 

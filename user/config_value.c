@@ -22,8 +22,10 @@ bool read_text(struct faults *f, const struct node *n, const char **out)
 {
 	if (!n)
 		return false;
-	if (n->kind != NODE_TEXT)
-		return wrong_type(f, n, "text");
+	if (n->kind != NODE_TEXT) {
+		wrong_type(f, n, "text");
+		return false; /* said here, so that gcc knows when *out is set */
+	}
 	if (!*n->text) {
 		fault(f, n, "bad-value", "is empty text");
 		return false;
