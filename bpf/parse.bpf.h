@@ -48,6 +48,11 @@ static __always_inline __u64 mapped_ipv4(__be32 address)
 	return (__u64)address << 32 | 0xffff0000;
 }
 
+static __always_inline bool is_mapped_ipv4(const __u64 address[2])
+{
+	return !address[0] && (__u32)address[1] == 0xffff0000;
+}
+
 static __always_inline __be32 unmapped_ipv4(__u64 low_half)
 {
 	return low_half >> 32;
@@ -123,6 +128,9 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *ne
 	p->length = payload + sizeof(*ip);
 	__builtin_memcpy(p->client, &ip->saddr, sizeof(p->client));
 	__builtin_memcpy(p->service, &ip->daddr, sizeof(p->service));
+	/* On the wire this form means nothing; here it would mean an IPv4 service. */
+	if (unlikely(is_mapped_ipv4(p->service)))
+		return RINGLB_VERDICT_PASSED_NO_SERVICE;
 	if (ip->version != 6 || p->length > p->frame - p->network)
 		p->fault = RINGLB_VERDICT_DROPPED_MALFORMED;
 	else if (ip->nexthdr == IPPROTO_FRAGMENT)

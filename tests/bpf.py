@@ -81,7 +81,7 @@ def test_run(fd, frame, ifindex=0, poison=0):
 
 
 class Object:
-    """A BPF object file, loaded: what a skeleton is to C. Sizes of maps by name, and words of .rodata, are set before."""
+    """A BPF object file, loaded: what a skeleton is to C. Maps' sizes, by name, and .rodata are set before."""
 
     def __init__(self, path, value_sizes=(), max_entries=(), rodata=b""):
         self._lib = ctypes.CDLL("libbpf.so.1", use_errno=True)
@@ -98,7 +98,9 @@ class Object:
             assert self._lib.bpf_map__set_max_entries(self._map(name), count) == 0
         if rodata:
             size = ctypes.c_size_t()
-            ctypes.memmove(self._lib.bpf_map__initial_value(self._map(".rodata"), ctypes.byref(size)), rodata, len(rodata))
+            at = self._lib.bpf_map__initial_value(self._map(".rodata"), ctypes.byref(size))
+            assert at and size.value >= len(rodata)
+            ctypes.memmove(at, rodata, len(rodata))
         if self._lib.bpf_object__load(self._object):
             raise OSError(ctypes.get_errno(), f"cannot load {path}")
         self._mapped = {}

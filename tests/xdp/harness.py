@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A balancer for test runs: the data plane's object file alone, with tables from tables.py, in a namespace with three links.
+A balancer for test runs: the data plane's object file alone, with tables from tables.py, in a namespace of three links.
 
     lan0 10.0.0.1/24 fd00::1/64 -- 10.0.0.11, fd00::11    slot 0 of the outputs; packets come in here
     lan1 10.1.0.1/24 fd01::1/64 -- 10.1.0.11, fd01::11    slot 1
@@ -16,7 +16,7 @@ from pathlib import Path
 import bpf
 from tables import TCP, VERDICTS, Tables
 
-BUILD = Path(__file__).parents[2] / os.environ.get("B", "build") / "bpf"
+BUILD = Path(__file__).parents[2] / os.environ.get("BUILD", "build")
 KEY = bytes.fromhex("00112233445566778899aabbccddeeff")
 TUNNEL4, TUNNEL6 = "10.0.0.1", "fd00::1"
 LINKS = ("lan0", "lan1", "lan2")
@@ -79,7 +79,7 @@ class Balancer:
     def __init__(self):
         self.ifindex = {link: socket.if_nametoindex(link) for link in LINKS}
         self.object = bpf.Object(
-            BUILD / "ringlb.bpf.o", value_sizes={"tables": SIZE}, rodata=struct.pack("<I", SIZE - 64),
+            BUILD / "bpf" / "ringlb.bpf.o", value_sizes={"tables": SIZE}, rodata=struct.pack("<I", SIZE - 64),
             max_entries={"backends": BACKENDS, "backend_stats": BACKENDS, "service_stats": SERVICES})
         self.memory = self.object.mapped("tables", SIZE)
         self.backends = self.object.mapped("backends", BACKENDS * BACKEND_SIZE)
@@ -108,7 +108,8 @@ class Balancer:
         """struct ringlb_lookup as a dictionary."""
         action, out = bpf.test_run(self.object.program("lookup"), bytes(frame), self.ifindex["lan0"])
         assert action == bpf.XDP_PASS
-        names = ("verdict", "position", "service", "backend", "owner", "previous", "moved", "tracked", "_", "revision", "jiffies")
+        names = ("verdict", "position", "service", "backend", "owner", "previous", "moved", "tracked", "reserved",
+                 "revision", "jiffies")
         answer = dict(zip(names, LOOKUP.unpack_from(out)))
         return answer | {"verdict": VERDICTS[answer["verdict"]]}
 

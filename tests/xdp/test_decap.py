@@ -23,7 +23,7 @@ COUNTERS = ("decapsulated", "passed", "dropped_ecn")
 
 @pytest.fixture(scope="module")
 def decap():
-    loaded = bpf.Object(BUILD / "decap.bpf.o")
+    loaded = bpf.Object(BUILD / "bpf" / "decap.bpf.o")
     for address, length in BALANCERS:
         bpf.map_update(loaded.map("decap_from"), struct.pack("<I16s", length, mapped(address)), bytes(4))
     yield loaded

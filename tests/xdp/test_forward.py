@@ -39,7 +39,9 @@ def network(family, tos=0, **fields):
 
 
 def transport(protocol, sport=40001, dport=443):
-    return TCP(sport=sport, dport=dport, flags="PA", seq=99, window=512) if protocol == PROTO_TCP else UDP(sport=sport, dport=dport)
+    if protocol == PROTO_TCP:
+        return TCP(sport=sport, dport=dport, flags="PA", seq=99, window=512)
+    return UDP(sport=sport, dport=dport)
 
 
 def in_tunnel(inner, outer_family, backend, label):
@@ -53,10 +55,10 @@ def in_tunnel(inner, outer_family, backend, label):
                 nh=number) / raw
 
 
-CASES = [c for c in itertools.product((4, 6), (PROTO_TCP, PROTO_UDP), ("l2", "ipip-4", "ipip-6"), TAGS, ("lan0", "lan1"))]
+CASES = itertools.product((4, 6), (PROTO_TCP, PROTO_UDP), ("l2", "ipip-4", "ipip-6"), TAGS, ("lan0", "lan1"))
 
 
-@pytest.mark.parametrize("family,protocol,mode,tags,out", CASES, ids=lambda v: str(v))
+@pytest.mark.parametrize("family,protocol,mode,tags,out", CASES, ids=str)
 def test_forward(balancer, family, protocol, mode, tags, out):
     outer = family if mode == "l2" else int(mode[-1])
     backend = LAN[outer].format(out[-1])
@@ -79,7 +81,8 @@ def test_forward(balancer, family, protocol, mode, tags, out):
 
 
 @pytest.mark.parametrize("mode", (L2, IPIP), ids=("l2", "ipip"))
-@pytest.mark.parametrize("options", ([IPOption_Router_Alert()], [IPOption_Timestamp(flg=0, timestamp=1)] * 3), ids=("one", "many"))
+@pytest.mark.parametrize("options", ([IPOption_Router_Alert()], [IPOption_Timestamp(flg=0, timestamp=1)] * 3),
+                         ids=("one", "many"))
 def test_ipv4_options(balancer, mode, options):
     balancer.configure([Service(VIP[4], 443, PROTO_TCP, WHOLE, forward=mode)], [Backend("10.0.0.11")])
     packet = network(4, options=options) / transport(PROTO_TCP)
@@ -113,10 +116,14 @@ def test_checksum_of_every_length(balancer):
 
 def halves(family, affinity, prefix=0):
     """A service whose flows go to backend 0 below the middle of the ring and to backend 1 from there on."""
-    return Service(VIP[family], 443, PROTO_TCP, [(0x7fffffff, 0), (0xffffffff, 1)], owners=[0, 1], affinity=affinity, prefix=prefix)
+    return Service(VIP[family], 443, PROTO_TCP, [(0x7fffffff, 0), (0xffffffff, 1)], owners=[0, 1], affinity=affinity,
+                   prefix=prefix)
 
 
-@pytest.mark.parametrize("family,prefix", [(4, p) for p in (0, 1, 8, 24, 31, 32)] + [(6, p) for p in (0, 1, 56, 63, 64, 65, 127, 128)])
+PREFIXES = [(4, n) for n in (0, 1, 8, 24, 31, 32)] + [(6, n) for n in (0, 1, 56, 63, 64, 65, 127, 128)]
+
+
+@pytest.mark.parametrize("family,prefix", PREFIXES)
 def test_affinity_source(balancer, family, prefix):
     service = halves(family, SOURCE, prefix)
     balancer.configure([service], [Backend(LAN[family].format(0)), Backend(LAN[family].format(1))])
@@ -137,7 +144,7 @@ def test_no_backend(balancer):
 
 
 def test_no_headroom(balancer):
-    """XDP metadata of the largest size leaves too little room for a header. (Linux 6.3 and later let it be so large.)"""
+    """XDP metadata of the largest size leaves too little room for a header. (Linux 6.3 and later let it be so.)"""
     balancer.configure([Service(VIP[4], 443, PROTO_TCP, WHOLE, forward=IPIP)], [Backend("10.0.0.11")])
     frame = bytes(Ether() / network(4) / transport(PROTO_TCP))
     assert balancer.verdict_of(frame, poison=216)[:2] == ("dropped_no_headroom", bpf.XDP_DROP)

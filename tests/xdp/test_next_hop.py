@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The next hop in a backend's entry: asked of the kernel when it is older than a second, kept when the kernel has none."""
+"""The next hop in a backend's entry: asked of the kernel when older than a second, kept when the kernel has none."""
 import bpf
 import pytest
 from harness import ip, neighbour_mac, set_sysctl
@@ -28,8 +28,8 @@ def now(balancer):
     return balancer.lookup(FRAME4)["jiffies"] & 0xffffffff
 
 
-@pytest.mark.parametrize("address,link,slot", [("10.0.0.11", "lan0", 0), ("10.1.0.11", "lan1", 1), ("fd00::11", "lan0", 0),
-                                               ("fd01::11", "lan1", 1)])
+@pytest.mark.parametrize("address,link,slot", [("10.0.0.11", "lan0", 0), ("10.1.0.11", "lan1", 1),
+                                               ("fd00::11", "lan0", 0), ("fd01::11", "lan1", 1)])
 def test_found(balancer, address, link, slot):
     serve(balancer, Backend(address))
     start = now(balancer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The kernel's search against a plain one, over random tables whose arcs end at, before and behind the flows' positions."""
+"""The kernel's search against a plain one, over random tables whose arcs end at, before and behind flows' positions."""
 import ipaddress
 import random
 
@@ -10,7 +10,8 @@ from tables import TCP, Backend, Service, position
 VIP = {4: "192.0.2.10", 6: "2001:db8::10"}
 BACKENDS = 30
 # Bits of the index, and arcs: from one bucket of a few points to buckets of thousands, and to buckets without a point.
-SHAPES = [(6, 1), (6, 10), (6, 200), (6, 600), (6, 6000), (6, 60000), (12, 50), (12, 16000), (12, 60000), (16, 3), (16, 30000)]
+SHAPES = [(6, 1), (6, 10), (6, 200), (6, 600), (6, 6000), (6, 60000), (12, 50), (12, 16000), (12, 60000), (16, 3),
+          (16, 30000)]
 
 
 def flows(rng, count):
@@ -26,7 +27,8 @@ def random_arcs(rng, count, near, bits):
     """Ends at random, around `near`, and around the ends of buckets."""
     ends = {0xffffffff}
     ends.update((p + d) & 0xffffffff for p in near for d in rng.sample((-2, -1, 0, 1), 2) if count > 10)
-    ends.update(((rng.randrange(1 << bits) << (32 - bits)) + d) & 0xffffffff for d in (-2, -1, 0, 1) for _ in range(count // 20))
+    starts = [rng.randrange(1 << bits) << (32 - bits) for _ in range(count // 20)]
+    ends.update((start + d) & 0xffffffff for start in starts for d in (-2, -1, 0, 1))
     while len(ends) < count:
         ends.add(rng.randrange(1 << 32))
     return [(end, rng.randrange(BACKENDS)) for end in sorted(ends)]

@@ -75,7 +75,7 @@ def test_lookup_has_no_side_effect(balancer):
     answer = balancer.lookup(FRAME)
     assert answer | {"jiffies": 0} == {
         "verdict": "forwarded", "position": position(KEY, "198.51.100.7", VIP4, 1024, 443, TCP), "service": 7,
-        "backend": 3, "owner": 3, "previous": 3, "moved": 0, "tracked": 0, "_": 0, "revision": 1, "jiffies": 0}
+        "backend": 3, "owner": 3, "previous": 3, "moved": 0, "tracked": 0, "reserved": 0, "revision": 1, "jiffies": 0}
     assert balancer.lookup(FRAME)["jiffies"] >= answer["jiffies"] > 0
 
 
