@@ -10,9 +10,9 @@
 /* With the lock held. Takes config. */
 static int apply_locked(struct cmd_context *cx, const char *command, struct config *config)
 {
-	struct plan_interface *interface;
+	struct plan_input in = { .config = config };
 	struct running running;
-	size_t interfaces, errors;
+	size_t errors;
 	struct plan plan;
 	int status, err;
 
@@ -21,8 +21,11 @@ static int apply_locked(struct cmd_context *cx, const char *command, struct conf
 		config_free(config);
 		return status;
 	}
-	interface = running_interfaces(&running, &interfaces);
-	err = plan_make(running.state, config, interface, interfaces, &plan, &cx->diag);
+	err = running_input(&running, &in, &cx->diag);
+	if (err)
+		config_free(config);
+	else
+		err = plan_make(&in, &plan, &cx->diag);
 	if (err) {
 		status = err == -EINVAL || err == -E2BIG ? EXIT_BAD : EXIT_FAILED;
 		goto out;
@@ -36,7 +39,7 @@ static int apply_locked(struct cmd_context *cx, const char *command, struct conf
 	cx->changed = !err && plan.operations;
 	plan_free(&plan);
 out:
-	free(interface);
+	running_input_free(&in);
 	running_close(&running);
 	return status;
 }

@@ -22,6 +22,7 @@ static int report(struct cmd_context *cx, const char *command)
 /* With the lock held. Takes config. */
 static int attach_locked(struct cmd_context *cx, const char *command, struct config *config)
 {
+	struct plan_input in = { .config = config };
 	struct running running;
 	size_t errors = cx->diag.errors;
 	struct plan plan;
@@ -38,7 +39,7 @@ static int attach_locked(struct cmd_context *cx, const char *command, struct con
 		running_close(&running);
 		return EXIT_FAILED;
 	}
-	err = plan_make(NULL, config, NULL, 0, &plan, &cx->diag);
+	err = plan_make(&in, &plan, &cx->diag);
 	if (err)
 		return err == -EINVAL || err == -E2BIG ? EXIT_BAD : EXIT_FAILED;
 	err = commit_attach(&cx->instance, &plan, &cx->diag);

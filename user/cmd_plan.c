@@ -9,9 +9,8 @@
 static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
 {
 	struct running running = { 0 };
-	struct plan_interface *interface = NULL;
 	struct config *config = config_load(file, &cx->diag);
-	size_t interfaces = 0;
+	struct plan_input in = { .config = config };
 	struct plan plan;
 	int status = EXIT_FAILED, err;
 
@@ -22,9 +21,11 @@ static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
 		config_free(config);
 		return EXIT_FAILED;
 	}
-	if (!err)
-		interface = running_interfaces(&running, &interfaces);
-	err = plan_make(running.state, config, interface, interfaces, &plan, &cx->diag);
+	err = err ? 0 : running_input(&running, &in, &cx->diag);
+	if (err)
+		config_free(config);
+	else
+		err = plan_make(&in, &plan, &cx->diag);
 	if (!err) {
 		cmd_report_plan(cx, running.state ? &running : NULL, &plan);
 		status = exit_code && plan.operations ? EXIT_CHANGES : EXIT_DONE;
@@ -32,7 +33,7 @@ static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
 	} else if (err == -EINVAL || err == -E2BIG) {
 		status = EXIT_BAD;
 	}
-	free(interface);
+	running_input_free(&in);
 	running_close(&running);
 	return status;
 }

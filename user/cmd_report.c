@@ -213,9 +213,9 @@ static uint64_t pool_moved(const struct state_pool *p)
 static void report_pool(struct out *o, const struct config_pool *c, const struct state_pool *p)
 {
 	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "points", "share" };
-	uint64_t *length = xcalloc(p->backends, sizeof(*length)), points = 0;
+	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
 
-	arcs_shares(&p->arcs, length, p->backends);
+	arcs_shares(&p->arcs, length, p->backends + 1);
 	for (size_t i = 0; i < p->backends; i++)
 		points += backend_takes_flows(&p->backend[i]) ? p->backend[i].points : 0;
 	out_object(o, NULL);

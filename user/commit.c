@@ -7,6 +7,7 @@
 
 #include "../include/outer_header.h"
 #include "advise.h"
+#include "aftermath.h"
 #include "manifest.h"
 #include "nexthop.h"
 #include "region.h"
@@ -55,9 +56,9 @@ void commit_sizes(const struct state *next, struct datapath_sizes *out)
 	uint32_t backends = 0;
 
 	free(manifest);
-	for (size_t i = 0; i < next->pools; i++) {
-		need += next->pool[i].layout.length;
-		backends += (uint32_t)next->pool[i].backends;
+	for (size_t i = 0; i < state_tables(next); i++) {
+		need += state_table_at(next, i)->layout.length;
+		backends += (uint32_t)state_table_at(next, i)->backends;
 	}
 	if (!service_table_layout(next->config, &services))
 		need += services.length;
@@ -139,8 +140,8 @@ static int place_tables(struct commit *c)
 		return err;
 	}
 	regions_in_use(c);
-	for (size_t i = 0; i < c->next->pools; i++) {
-		struct state_pool *p = &c->next->pool[i];
+	for (size_t i = 0; i < state_tables(c->next); i++) {
+		struct state_pool *p = state_table_at(c->next, i);
 
 		if (p->region || !p->layout.bits)
 			continue;
@@ -197,8 +198,22 @@ static void write_table(struct commit *c, const struct state_pool *p)
 
 	for (size_t i = 0; i < p->backends; i++)
 		owner[i] = p->backend[i].index;
-	table_encode(&p->arcs, owner, p->backends, &p->layout, base);
+	owner[STATE_NOBODY(p)] = RINGLB_NO_BACKEND;
+	table_encode(&p->arcs, owner, p->backends + 1, &p->layout, base);
 	free(owner);
+}
+
+/* A service's own table holds copies of its pool's backends: those that were new have their incarnation now. */
+static void complete_owns(struct commit *c)
+{
+	for (size_t i = 0; i < c->next->owns; i++)
+		for (size_t j = 0; j < c->next->own[i].table.backends; j++) {
+			struct state_backend *b = &c->next->own[i].table.backend[j];
+			uint32_t count;
+
+			if (!b->incarnation)
+				b->incarnation = datapath_backends(c->dp, &count)[b->index].incarnation;
+		}
 }
 
 /* What must be in place before the switch, in the plan's order. */
@@ -211,7 +226,10 @@ static void execute_before(struct commit *c)
 			write_backend(c, &c->next->pool[o->pool].backend[o->backend]);
 		else if (o->kind == PLAN_TABLE_BUILD)
 			write_table(c, &c->next->pool[o->pool]);
+		else if (o->kind == PLAN_OWN_BUILD)
+			write_table(c, &c->next->own[o->pool].table);
 	}
+	complete_owns(c);
 }
 
 /* Fills in the side that is not in use. */
@@ -361,9 +379,6 @@ static int attach_interfaces(struct commit *c)
 static void execute_after(struct commit *c)
 {
 	const struct state *was = c->running->state;
-	uint32_t count;
-	struct ringlb_backend *backend = datapath_backends(c->dp, &count);
-	uint8_t *used = xcalloc(RINGLB_MAX_BACKENDS + 1, 1);
 
 	for (size_t i = 0; i < c->plan->operations; i++) {
 		const struct plan_operation *o = &c->plan->operation[i];
@@ -371,14 +386,7 @@ static void execute_after(struct commit *c)
 		if (o->kind == PLAN_INTERFACE_DETACH)
 			datapath_detach(c->instance->pins, was->ifindex[interface_number(was->config, o->subject)]);
 	}
-	for (size_t i = 0; i < c->next->pools; i++)
-		for (size_t j = 0; j < c->next->pool[i].backends; j++)
-			used[c->next->pool[i].backend[j].index] = 1;
-	for (size_t i = 0; i < was->pools; i++)
-		for (size_t j = 0; j < was->pool[i].backends; j++)
-			if (!used[was->pool[i].backend[j].index])
-				backend[was->pool[i].backend[j].index].flags = 0;
-	free(used);
+	aftermath(c->dp, c->next);
 	nexthops_release(c->nl, was, &c->hops);
 }
 
@@ -454,6 +462,9 @@ int commit_apply(const struct instance *i, struct running *r, struct plan *plan,
 	if (!err)
 		err = attach_interfaces(&c);
 	if (!err) {
+		size_t bytes;
+
+		__atomic_store_n(&tables_of(&c, &bytes)->pending, 1, __ATOMIC_SEQ_CST);
 		publish(&c);
 		err = datapath_wait(c.dp);
 		if (err) /* published all the same; what is left is only not freed */

@@ -23,8 +23,13 @@ int running_open(const struct instance *i, struct running *out, struct diag *d);
 void running_close(struct running *r);
 /* The pinned link of config interface i of what runs, or NULL. */
 const struct datapath_link *running_link(const struct running *r, size_t interface);
-/* What runs, for plan_make: an array to be freed, names owned by r. */
+/* The interfaces that run: an array to be freed, names owned by r. */
 struct plan_interface *running_interfaces(const struct running *r, size_t *count);
+/* The stamp of this moment. 0 or -errno. */
+int running_now(struct datapath *dp, uint32_t *stamp);
+/* Fills in what plan_make is to know of what runs; to be freed with running_input_free. 0, or -errno with a message. */
+int running_input(const struct running *r, struct plan_input *in, struct diag *d);
+void running_input_free(struct plan_input *in);
 
 /* Sizes of maps for a configuration. */
 void commit_sizes(const struct state *next, struct datapath_sizes *out);

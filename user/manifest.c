@@ -9,9 +9,9 @@
 static json_t *backend_write(const struct state_backend *b)
 {
 	char address[ADDRESS_TEXT];
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:i, s:i}", "name", b->name, "identity", b->identity, "address",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i}", "name", b->name, "identity", b->identity, "address",
 			      address_text(&b->address, address), "weight", (json_int_t)b->weight, "points",
-			      (json_int_t)b->points, "state", backend_state_name(b->state), "index", (int)b->index,
+			      (json_int_t)b->points, "state", backend_state_name(b->state), "cut", (int)b->cut, "since", (json_int_t)b->since, "index", (int)b->index,
 			      "incarnation", (int)b->incarnation);
 
 	if (o && b->zone)
@@ -33,6 +33,32 @@ static json_t *pool_write(const struct state_pool *p)
 			 (json_int_t)l->owners_off, "length", (json_int_t)l->length, "backends", backends);
 }
 
+static json_t *owns_write(const struct state *s)
+{
+	json_t *owns = json_array();
+
+	for (size_t i = 0; i < s->owns; i++) {
+		json_t *o = pool_write(&s->own[i].table);
+
+		json_object_set_new(o, "service", json_integer((json_int_t)s->own[i].service));
+		json_array_append_new(owns, o);
+	}
+	return owns;
+}
+
+static json_t *edits_write(const struct state *s)
+{
+	json_t *edits = json_array();
+
+	for (size_t i = 0; i < s->edits; i++) {
+		const struct state_edit *e = &s->edit[i];
+
+		json_array_append_new(edits, json_pack("{s:s, s:s*, s:s*, s:s*}", "kind", state_edit_kind_name(e->kind), "pool",
+						       e->pool, "backend", e->backend, "value", e->value));
+	}
+	return edits;
+}
+
 char *manifest_write(const struct state *s)
 {
 	struct config self_contained = *s->config;
@@ -48,10 +74,11 @@ char *manifest_write(const struct state *s)
 		json_array_append_new(services, json_integer(s->service_index[i]));
 	for (size_t i = 0; i < s->config->interfaces; i++)
 		json_array_append_new(interfaces, json_integer(s->ifindex[i]));
-	root = json_pack("{s:I, s:I, s:s, s:s, s:s*, s:s, s:o, s:o, s:o}", "generation", (json_int_t)s->generation,
+	root = json_pack("{s:I, s:I, s:s, s:s, s:s*, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", (json_int_t)s->generation,
 			 "revision", (json_int_t)s->revision, "digest", s->digest, "file",
 			 s->config->file ? s->config->file : "", "key_file", s->config->hash_key_file, "config", config,
-			 "interfaces", interfaces, "services", services, "pools", pools);
+			 "interfaces", interfaces, "services", services, "pools", pools, "owns", owns_write(s), "edits",
+			 edits_write(s));
 	if (root)
 		text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
@@ -62,11 +89,11 @@ char *manifest_write(const struct state *s)
 static int backend_read(json_t *o, struct state_backend *b)
 {
 	const char *name, *identity, *address, *state, *zone = NULL;
-	json_int_t weight, points;
-	int index, incarnation;
+	json_int_t weight, points, since;
+	int cut, index, incarnation;
 
-	if (json_unpack(o, "{s:s, s:s, s:s, s:I, s:I, s:s, s:i, s:i, s?s}", "name", &name, "identity", &identity, "address",
-			&address, "weight", &weight, "points", &points, "state", &state, "index", &index, "incarnation",
+	if (json_unpack(o, "{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i, s?s}", "name", &name, "identity", &identity, "address",
+			&address, "weight", &weight, "points", &points, "state", &state, "cut", &cut, "since", &since, "index", &index, "incarnation",
 			&incarnation, "zone", &zone))
 		return -EINVAL;
 	if (address_parse(address, &b->address) || index < 0 || index >= (int)RINGLB_MAX_BACKENDS)
@@ -79,6 +106,8 @@ static int backend_read(json_t *o, struct state_backend *b)
 	b->zone = zone ? xstrdup(zone) : NULL;
 	b->weight = (uint32_t)weight;
 	b->points = (uint32_t)points;
+	b->cut = cut;
+	b->since = (uint32_t)since;
 	b->index = (uint16_t)index;
 	b->incarnation = (uint16_t)incarnation;
 	return 0;
@@ -120,7 +149,7 @@ static bool layout_fits(const struct state_pool *p, size_t tables_bytes)
 	       l->index_off + (((uint64_t)1 << l->bits) + 1) * sizeof(uint32_t) <= l->length &&
 	       l->points_off + (uint64_t)l->points * sizeof(uint32_t) <= l->length &&
 	       l->cold_off + (uint64_t)l->points * sizeof(struct ringlb_cold) <= l->length &&
-	       l->owners_off + (uint64_t)l->owners * sizeof(uint16_t) <= l->length && l->owners == p->backends;
+	       l->owners_off + (uint64_t)l->owners * sizeof(uint16_t) <= l->length && l->owners == p->backends + 1;
 }
 
 static int pool_read(json_t *o, const void *tables, size_t tables_bytes, struct state_pool *p)
@@ -150,15 +179,53 @@ static int pool_read(json_t *o, const void *tables, size_t tables_bytes, struct 
 	return table_decode(&p->layout, (const char *)tables + p->region, &p->arcs);
 }
 
+static int owns_read(json_t *owns, const void *tables, size_t tables_bytes, struct state *s)
+{
+	s->own = xcalloc(json_array_size(owns) + 1, sizeof(*s->own));
+	while (s->owns < json_array_size(owns)) {
+		json_t *o = json_array_get(owns, s->owns);
+		struct state_own *own = &s->own[s->owns++]; /* also a half-read one is to be freed */
+		json_int_t service;
+		int err;
+
+		if (json_unpack(o, "{s:I}", "service", &service) || service < 0 ||
+		    service >= (json_int_t)s->config->services)
+			return -EINVAL;
+		own->service = (size_t)service;
+		err = pool_read(o, tables, tables_bytes, &own->table);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int edits_read(json_t *edits, struct state *s)
+{
+	for (size_t i = 0; i < json_array_size(edits); i++) {
+		const char *kind, *pool = NULL, *backend = NULL, *value = NULL;
+		enum state_edit_kind k = EDIT_ADD;
+
+		if (json_unpack(json_array_get(edits, i), "{s:s, s?s, s?s, s?s}", "kind", &kind, "pool", &pool, "backend",
+				&backend, "value", &value))
+			return -EINVAL;
+		while (strcmp(state_edit_kind_name(k), kind))
+			if (k++ == EDIT_ROLLBACK)
+				return -EINVAL;
+		state_edit_add(s, k, pool, backend, value);
+	}
+	return 0;
+}
+
 static int state_read(json_t *root, const void *tables, size_t tables_bytes, struct state *s, struct diag *d)
 {
 	const char *digest, *file, *config, *key_file = NULL;
 	json_int_t generation, revision;
-	json_t *interfaces, *services, *pools;
+	json_t *interfaces, *services, *pools, *owns, *edits;
+	int err;
 
-	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o}", "generation", &generation, "revision",
+	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation, "revision",
 			&revision, "digest", &digest, "file", &file, "key_file", &key_file, "config", &config, "interfaces",
-			&interfaces, "services", &services, "pools", &pools))
+			&interfaces, "services", &services, "pools", &pools, "owns", &owns, "edits", &edits))
 		return -EINVAL;
 	s->generation = (uint32_t)generation;
 	s->revision = (uint64_t)revision;
@@ -178,13 +245,13 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 		s->service_index[i] = (uint16_t)json_integer_value(json_array_get(services, i));
 	s->pool = xcalloc(s->config->pools + 1, sizeof(*s->pool));
 	for (s->pools = 0; s->pools < s->config->pools;) {
-		int err = pool_read(json_array_get(pools, s->pools), tables, tables_bytes, &s->pool[s->pools]);
-
+		err = pool_read(json_array_get(pools, s->pools), tables, tables_bytes, &s->pool[s->pools]);
 		s->pools++; /* also a half-read one is to be freed */
 		if (err)
 			return err;
 	}
-	return 0;
+	err = owns_read(owns, tables, tables_bytes, s);
+	return err ? err : edits_read(edits, s);
 }
 
 struct state *manifest_read(const char *text, size_t length, const void *tables, size_t tables_bytes, struct diag *d)

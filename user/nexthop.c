@@ -18,15 +18,15 @@ static void collect(const struct state *s, struct nexthops *out)
 {
 	size_t all = 0, n = 0;
 
-	for (size_t i = 0; i < s->pools; i++)
-		all += s->pool[i].backends;
+	for (size_t i = 0; i < state_tables(s); i++)
+		all += state_table_at(s, i)->backends;
 	out->hop = xcalloc(all + 1, sizeof(*out->hop));
-	for (size_t i = 0; i < s->pools; i++)
-		for (size_t j = 0; j < s->pool[i].backends; j++)
-			out->hop[n++] = (struct nexthop){
-				.address = s->pool[i].backend[j].address,
-				.name = s->pool[i].backend[j].name,
-			};
+	for (size_t i = 0; i < state_tables(s); i++) {
+		const struct state_pool *p = state_table_at(s, i);
+
+		for (size_t j = 0; j < p->backends; j++)
+			out->hop[n++] = (struct nexthop){.address = p->backend[j].address, .name = p->backend[j].name};
+	}
 	qsort(out->hop, all, sizeof(*out->hop), hop_order);
 	for (size_t i = 0; i < all; i++)
 		if (!out->count || hop_order(&out->hop[out->count - 1], &out->hop[i]))
@@ -137,9 +137,9 @@ void nexthops_write(struct datapath *dp, const struct state *s, const struct nex
 	uint32_t count;
 	struct ringlb_backend *backend = datapath_backends(dp, &count);
 
-	for (size_t i = 0; i < s->pools; i++)
-		for (size_t j = 0; j < s->pool[i].backends; j++) {
-			const struct state_backend *b = &s->pool[i].backend[j];
+	for (size_t i = 0; i < state_tables(s); i++)
+		for (size_t j = 0; j < state_table_at(s, i)->backends; j++) {
+			const struct state_backend *b = &state_table_at(s, i)->backend[j];
 			const struct nexthop *h = nexthops_find(hops, &b->address);
 
 			if (!h || !h->has_route || b->index >= count)

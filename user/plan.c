@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "moved.h"
 #include "plan_internal.h"
 
 void plan_add(struct plan *p, enum plan_kind kind, size_t pool, size_t backend, const char *subject, const char *text, ...)
@@ -37,20 +38,53 @@ static const struct state_pool *pool_named(const struct state *s, const char *na
 	return NULL;
 }
 
-static int pools_next(struct plan *p, const struct state *running, struct diag *d)
+/* Some service of the pool keeps flows where they are, before or after the change. */
+static bool keeps_flows(const struct config *c, const char *pool)
+{
+	for (size_t i = 0; i < c->services; i++)
+		if (!strcmp(c->pool[c->service[i].pool].name, pool) && c->service[i].track != RINGLB_TRACK_NONE)
+			return true;
+	return false;
+}
+
+static int pool_next(struct plan *p, const struct plan_input *in, size_t i, struct diag *d)
+{
+	const struct config_pool *c = &p->next->config->pool[i];
+	const struct state_pool *old = pool_named(in->running, c->name);
+	bool keep = keeps_flows(p->next->config, c->name) || (old && keeps_flows(in->running->config, c->name));
+	struct state_pool *next = &p->next->pool[i];
+	uint64_t settled = 0;
+	int err;
+
+	next->name = xstrdup(c->name);
+	plan_backends(in, old, c, keep, next);
+	err = plan_ring(c, next, d);
+	if (!err)
+		err = plan_arcs(in, old, c, keep, next, &settled, d);
+	p->pool[i].settled = (double)settled / 4294967296.0;
+	return err;
+}
+
+static int pools_next(struct plan *p, const struct plan_input *in, struct diag *d)
 {
 	struct state *next = p->next;
 	int err = 0;
 
 	next->pools = next->config->pools;
 	next->pool = xcalloc(next->pools + 1, sizeof(*next->pool));
+	p->pool = xcalloc(next->pools + (in->running ? in->running->pools : 0) + 1, sizeof(*p->pool));
 	for (size_t i = 0; i < next->pools; i++) {
-		const struct config_pool *c = &next->config->pool[i];
-		int one = plan_pool_next(pool_named(running, c->name), c, &next->pool[i], d);
+		int one = pool_next(p, in, i, d);
 
 		err = err ? err : one;
 	}
 	return err;
+}
+
+static void mark_used(const struct state_pool *pool, uint8_t *used)
+{
+	for (size_t i = 0; i < pool->backends; i++)
+		used[pool->backend[i].index] = 1;
 }
 
 static int pool_operations(struct plan *p, const struct state *running, struct diag *d)
@@ -60,13 +94,18 @@ static int pool_operations(struct plan *p, const struct state *running, struct d
 	int err = 0;
 
 	for (size_t i = 0; running && i < running->pools; i++)
-		for (size_t j = 0; j < running->pool[i].backends; j++)
-			used[running->pool[i].backend[j].index] = 1;
+		mark_used(&running->pool[i], used);
+	for (size_t i = 0; running && i < running->owns; i++)
+		mark_used(&running->own[i].table, used);
 	for (size_t i = 0; i < next->pools && !err; i++)
 		err = plan_pool_operations(p, pool_named(running, next->pool[i].name), i, used, d);
 	for (size_t i = 0; i < next->pools && !err; i++)
 		if (!next->pool[i].region && next->pool[i].layout.bits)
 			plan_add(p, PLAN_TABLE_BUILD, i, 0, NULL, "%s", "");
+	for (size_t i = 0; i < next->pools && !err; i++)
+		if (p->pool[i].settled > 0)
+			plan_add(p, PLAN_SETTLE, i, 0, NULL, "pool %s: %.2f %% of its hash space has settled",
+				 next->pool[i].name, 100 * p->pool[i].settled);
 	for (size_t i = 0; running && i < running->pools && !err; i++)
 		if (!pool_named(next, running->pool[i].name))
 			plan_pool_gone(p, &running->pool[i], i);
@@ -74,21 +113,32 @@ static int pool_operations(struct plan *p, const struct state *running, struct d
 	return err;
 }
 
+static bool has_takers(const struct state_pool *pool)
+{
+	for (size_t i = 0; pool && i < pool->backends; i++)
+		if (backend_takes_flows(&pool->backend[i]))
+			return true;
+	return false;
+}
+
 static void pool_summaries(struct plan *p, const struct state *running)
 {
-	size_t before = running ? running->pools : 0;
+	const struct config *c = p->next->config;
 
-	p->pool = xcalloc(p->next->pools + before + 1, sizeof(*p->pool));
 	for (size_t i = 0; i < p->next->pools; i++) {
-		const struct state_pool *old = pool_named(running, p->next->pool[i].name);
+		const struct state_pool *old = pool_named(running, p->next->pool[i].name), *next = &p->next->pool[i];
 		struct plan_pool *out = &p->pool[p->pools++];
 
-		out->name = xstrdup(p->next->pool[i].name);
+		out->name = xstrdup(next->name);
 		out->added = !old;
+		out->emptied = has_takers(old) && !has_takers(next);
+		out->settling = arcs_moved(&next->arcs);
 		if (old)
-			plan_diff(old, &p->next->pool[i], out);
+			plan_diff(old, next, out);
 	}
-	for (size_t i = 0; i < before; i++)
+	for (size_t i = 0; i < c->services; i++)
+		p->pool[c->service[i].pool].tracked[c->service[i].track]++;
+	for (size_t i = 0; running && i < running->pools; i++)
 		if (!pool_named(p->next, running->pool[i].name))
 			p->pool[p->pools++] = (struct plan_pool){.name = xstrdup(running->pool[i].name), .removed = true};
 }
@@ -209,41 +259,65 @@ static bool changes_configuration(const struct plan *p, const struct state *runn
 	for (size_t i = 0; i < p->operations; i++) {
 		const struct plan_operation *o = &p->operation[i];
 
-		if (o->kind != PLAN_INTERFACE_REATTACH && o->kind != PLAN_INTERFACE_ATTACH)
+		if (o->kind < PLAN_INTERFACE_ATTACH || o->kind == PLAN_INTERFACE_DETACH)
 			return true;
-		if (!running || !lists(running->config, o->subject))
+		if (o->kind == PLAN_INTERFACE_ATTACH && (!running || !lists(running->config, o->subject)))
 			return true;
 	}
 	return false;
 }
 
-int plan_make(const struct state *running, struct config *config, const struct plan_interface *interface, size_t interfaces,
-	      struct plan *out, struct diag *d)
+static void live_edits(struct plan *p, const struct plan_input *in)
+{
+	const struct state *running = in->running;
+
+	if (!running || !running->edits)
+		return;
+	if (!in->keep_edits) {
+		plan_add(p, PLAN_RECORD, 0, 0, NULL, "%s", "");
+		return;
+	}
+	for (size_t i = 0; i < running->edits; i++)
+		state_edit_add(p->next, running->edit[i].kind, running->edit[i].pool, running->edit[i].backend,
+			       running->edit[i].value);
+}
+
+static int make(struct plan *p, const struct plan_input *in, struct diag *d)
+{
+	int err = pools_next(p, in, d);
+
+	if (!err)
+		err = pool_operations(p, in->running, d);
+	if (!err)
+		err = plan_services(p, in, d);
+	if (!err)
+		err = plan_owns(p, in, d);
+	if (err)
+		return err;
+	if (in->running)
+		settings(p, in->running->config);
+	interface_operations(p, in->interface, in->interfaces);
+	pool_summaries(p, in->running);
+	live_edits(p, in);
+	state_digest(p->next, p->next->digest);
+	p->generation = changes_configuration(p, in->running);
+	p->next->generation += p->generation;
+	return 0;
+}
+
+int plan_make(const struct plan_input *in, struct plan *out, struct diag *d)
 {
 	int err;
 
 	memset(out, 0, sizeof(*out));
 	out->next = xcalloc(1, sizeof(*out->next));
-	out->next->config = config;
-	out->next->ifindex = xcalloc(config->interfaces + 1, sizeof(*out->next->ifindex));
-	out->next->generation = running ? running->generation : 0;
-	out->next->revision = running ? running->revision : 0;
-	err = pools_next(out, running, d);
-	if (!err)
-		err = pool_operations(out, running, d);
-	if (!err)
-		err = plan_services(out, running, d);
-	if (!err) {
-		if (running)
-			settings(out, running->config);
-		interface_operations(out, interface, interfaces);
-		pool_summaries(out, running);
-		state_digest(out->next, out->next->digest);
-		if (changes_configuration(out, running))
-			out->next->generation++;
-		return 0;
-	}
-	plan_free(out);
+	out->next->config = in->config;
+	out->next->ifindex = xcalloc(in->config->interfaces + 1, sizeof(*out->next->ifindex));
+	out->next->generation = in->running ? in->running->generation : in->generation;
+	out->next->revision = in->running ? in->running->revision : 0;
+	err = make(out, in, d);
+	if (err)
+		plan_free(out);
 	return err;
 }
 
@@ -261,6 +335,9 @@ void plan_free(struct plan *p)
 		free(p->pool[i].move);
 		free(p->pool[i].name);
 	}
+	for (size_t i = 0; i < p->services; i++)
+		free(p->service[i].name);
+	free(p->service);
 	free(p->operation);
 	free(p->pool);
 	state_free(p->next);

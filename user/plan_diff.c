@@ -50,11 +50,13 @@ static void pair_add(struct pair_table *t, uint32_t key, uint64_t length)
 	}
 }
 
-/* For each old backend the number of the same one among the new, or one of its own behind them. */
+/* For each old backend, and nobody, the number of the same one among the new, or one of its own behind them. */
 static uint16_t *number_old(const struct state_pool *old, const struct state_pool *new)
 {
-	uint16_t *number = xcalloc(old->backends + 1, sizeof(*number)), next = (uint16_t)new->backends;
+	uint16_t *number = xcalloc(old->backends + 1, sizeof(*number)), next = (uint16_t)STATE_NOBODY(new);
 	size_t j = 0;
+
+	number[STATE_NOBODY(old)] = next++;
 
 	for (size_t i = 0; i < old->backends; i++) {
 		while (j < new->backends && backend_order(&new->backend[j], &old->backend[i]) < 0)
@@ -87,14 +89,14 @@ static void overlay(const struct state_pool *old, const struct state_pool *new, 
 
 static uint64_t distance(const struct state_pool *old, const struct state_pool *new, const uint16_t *number)
 {
-	size_t all = old->backends + new->backends + 1;
+	size_t all = old->backends + new->backends + 2;
 	uint64_t *before = xcalloc(all, sizeof(*before)), *after = xcalloc(all, sizeof(*after)), sum = 0;
 	uint64_t *own = xcalloc(old->backends + 1, sizeof(*own));
 
-	arcs_shares(&old->arcs, own, old->backends);
-	for (size_t i = 0; i < old->backends; i++)
+	arcs_shares(&old->arcs, own, old->backends + 1);
+	for (size_t i = 0; i <= old->backends; i++)
 		before[number[i]] = own[i];
-	arcs_shares(&new->arcs, after, new->backends);
+	arcs_shares(&new->arcs, after, new->backends + 1);
 	for (size_t i = 0; i < all; i++)
 		sum += before[i] > after[i] ? before[i] - after[i] : after[i] - before[i];
 	free(own);
@@ -112,6 +114,13 @@ static int move_order(const void *a, const void *b)
 		return x->length > y->length ? -1 : 1;
 	order = strcmp(x->from, y->from);
 	return order ? order : strcmp(x->to, y->to);
+}
+
+static const struct state_backend *at(const struct state_pool *p, uint32_t owner)
+{
+	static const struct state_backend nobody = {.name = "nobody"};
+
+	return owner < p->backends ? &p->backend[owner] : &nobody;
 }
 
 /* A backend's name; with its address where the name alone would not tell the two apart. */
@@ -141,8 +150,8 @@ void plan_diff(const struct state_pool *old, const struct state_pool *new, struc
 
 		if (pairs.slot[i].key == PAIR_FREE)
 			continue;
-		from = &old->backend[pairs.slot[i].key >> 16];
-		to = &new->backend[pairs.slot[i].key & 0xffff];
+		from = at(old, pairs.slot[i].key >> 16);
+		to = at(new, pairs.slot[i].key & 0xffff);
 		out->move[out->moves++] = (struct plan_move){
 			.from = move_name(from, to),
 			.to = move_name(to, from),

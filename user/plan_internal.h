@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Between plan.c, plan_pool.c, plan_service.c and plan_diff.c only. */
+/* Between plan.c and plan_*.c only. */
 #ifndef RINGLB_PLAN_INTERNAL_H
 #define RINGLB_PLAN_INTERNAL_H
 
@@ -10,17 +10,35 @@ __attribute__((format(printf, 6, 7))) void plan_add(struct plan *p, enum plan_ki
 						    const char *subject, const char *text, ...);
 
 /*
- * The next state of config pool i: its backends with the indices that the same ones have in old (NULL: a new pool), and
- * its arcs. The table's region is kept where nothing in it would change. 0, or -errno with a message.
+ * The backends of a pool after the change: those of its configuration, and those of old (NULL: a new pool) that are
+ * leaving. keep: some service keeps flows, so there is something to leave for.
  */
-int plan_pool_next(const struct state_pool *old, const struct config_pool *c, struct state_pool *next, struct diag *d);
+void plan_backends(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
+		   struct state_pool *next);
+/* The backend of p that is the same one as b, or NULL. */
+struct state_backend *plan_same(const struct state_pool *p, const struct state_backend *b);
+
+/* The ring of those that take flows, as next->ring. 0, or -errno with a message. */
+int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag *d);
+/*
+ * next->arcs and layout from next->ring, the backends and the arcs of old (NULL: none), settled ones being ordinary
+ * first; leaving backends that nothing needs any more are dropped; keeps the region where nothing in the table would
+ * differ. keep false: no flow is kept, the ring is all. settled, if not NULL, gets the positions that settled.
+ */
+int plan_arcs(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
+	      struct state_pool *next, uint64_t *settled, struct diag *d);
+
 /* The operations between the two, pool being the index in next; index_used has a byte for each index and is updated. */
 int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, uint8_t *index_used, struct diag *d);
 /* For a pool that is no longer configured; pool is the index in running. */
 void plan_pool_gone(struct plan *p, const struct state_pool *old, size_t pool);
 
 /* Numbers the services and adds their operations. */
-int plan_services(struct plan *p, const struct state *running, struct diag *d);
+int plan_services(struct plan *p, const struct plan_input *in, struct diag *d);
+/* Tables of their own for services that were given another pool, until their old flows have ended. */
+int plan_owns(struct plan *p, const struct plan_input *in, struct diag *d);
+/* The running configuration's service with this address, port and protocol; its number, or SIZE_MAX. */
+size_t plan_service_was(const struct state *running, const struct config_service *v);
 
 /* Fills in moved, minimum and moves. */
 void plan_diff(const struct state_pool *old, const struct state_pool *new, struct plan_pool *out);

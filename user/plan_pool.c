@@ -1,108 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The next state of one pool. */
+/* What a change does to one pool, as operations. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan_internal.h"
-
-static int by_order(const void *a, const void *b)
-{
-	return backend_order(a, b);
-}
-
-static const struct state_backend *same_in(const struct state_pool *p, const struct state_backend *b)
-{
-	return p ? bsearch(b, p->backend, p->backends, sizeof(*b), by_order) : NULL;
-}
-
-static void backends_next(const struct state_pool *old, const struct config_pool *c, struct state_pool *next)
-{
-	static const enum backend_state state[] = {
-		[CONFIG_UP] = BACKEND_UP,
-		[CONFIG_DRAIN] = BACKEND_DRAIN,
-		[CONFIG_MAINT] = BACKEND_MAINT,
-	};
-
-	next->backend = xcalloc(c->backends + 1, sizeof(*next->backend));
-	next->backends = c->backends;
-	for (size_t i = 0; i < c->backends; i++) {
-		const struct config_backend *b = &c->backend[i];
-
-		next->backend[i] = (struct state_backend){
-			.name = xstrdup(b->name),
-			.identity = xstrdup(b->identity),
-			.zone = b->zone ? xstrdup(b->zone) : NULL,
-			.address = b->address,
-			.weight = b->weight,
-			.points = (uint32_t)config_backend_points(c, b),
-			.state = state[b->state],
-			.index = RINGLB_NO_BACKEND,
-		};
-	}
-	qsort(next->backend, next->backends, sizeof(*next->backend), by_order);
-	for (size_t i = 0; i < next->backends; i++) {
-		const struct state_backend *was = same_in(old, &next->backend[i]);
-
-		if (was) {
-			next->backend[i].index = was->index;
-			next->backend[i].incarnation = was->incarnation;
-		}
-	}
-}
-
-static int arcs_next(struct state_pool *next, struct diag *d)
-{
-	struct ring_member *member = xcalloc(next->backends + 1, sizeof(*member));
-	int err;
-
-	for (size_t i = 0; i < next->backends; i++) {
-		const struct state_backend *b = &next->backend[i];
-
-		member[i] = (struct ring_member){b->identity, backend_takes_flows(b) ? b->points : 0};
-	}
-	err = ring_build(member, next->backends, &next->arcs);
-	free(member);
-	if (!err)
-		err = table_layout(&next->arcs, next->backends, &next->layout);
-	if (err)
-		diag_error(d, "pool-too-large", "", "pool %s can't be built: %s", next->name,
-			   err == -ENOMEM ? "out of memory" : "too many points: lower vnodes or weights");
-	return err;
-}
-
-/* Nothing that is written in the pool's table would differ. */
-static bool table_same(const struct state_pool *old, const struct state_pool *next)
-{
-	if (old->backends != next->backends || old->arcs.count != next->arcs.count)
-		return false;
-	for (size_t i = 0; i < next->backends; i++)
-		if (!backend_same(&old->backend[i], &next->backend[i]))
-			return false;
-	for (size_t i = 0; i < next->arcs.count; i++) {
-		const struct arc *a = &old->arcs.arc[i], *b = &next->arcs.arc[i];
-
-		if (a->last != b->last || a->owner != b->owner || a->moved != b->moved || a->previous != b->previous)
-			return false;
-	}
-	return true;
-}
-
-int plan_pool_next(const struct state_pool *old, const struct config_pool *c, struct state_pool *next, struct diag *d)
-{
-	int err;
-
-	next->name = xstrdup(c->name);
-	backends_next(old, c, next);
-	err = arcs_next(next, d);
-	if (err)
-		return err;
-	if (old && table_same(old, next)) {
-		next->region = old->region;
-		next->layout = old->layout;
-	}
-	return 0;
-}
 
 static int index_take(uint8_t *used)
 {
@@ -140,8 +42,9 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 		free(old);
 		old = text;
 	}
-	if (was->state != b->state) {
-		text = xasprintf("%s, %s -> %s", old, backend_state_name(was->state), backend_state_name(b->state));
+	if (was->state != b->state || was->cut != b->cut) {
+		text = xasprintf("%s, %s -> %s%s", old, backend_state_name(was->state), backend_state_name(b->state),
+				 b->cut ? ", its flows are cut" : "");
 		free(old);
 		old = text;
 	}
@@ -157,44 +60,68 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 static bool backend_changed(const struct state_backend *a, const struct state_backend *b)
 {
 	return strcmp(a->name, b->name) || a->weight != b->weight || a->points != b->points || a->state != b->state ||
+	       a->cut != b->cut ||
 	       !same_text(a->zone, b->zone);
+}
+
+static void removed(struct plan *p, const struct state_pool *old, const struct state_pool *next, size_t pool)
+{
+	char text[ADDRESS_TEXT];
+
+	for (size_t i = 0; i < old->backends; i++) {
+		const struct state_backend *was = &old->backend[i], *is = plan_same(next, was);
+		bool was_leaving = was->state == BACKEND_LEAVING;
+
+		if (is && (was_leaving || is->state != BACKEND_LEAVING))
+			continue;
+		address_text(&was->address, text);
+		if (was_leaving)
+			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left", old->name,
+				 was->name, text);
+		else
+			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)%s", old->name,
+				 was->name, text,
+				 is ? ", leaving: no new flow, its old ones until they end" : ", its flows are cut");
+	}
+}
+
+static int added(struct plan *p, struct state_pool *next, size_t pool, size_t i, uint8_t *index_used, struct diag *d)
+{
+	struct state_backend *b = &next->backend[i];
+	int index = index_take(index_used);
+	char text[ADDRESS_TEXT];
+
+	if (index < 0) {
+		diag_error(d, "too-many-backends", "",
+			   "no index is free for backend %s of pool %s: %u backends are the limit, those still leaving counted",
+			   b->name, next->name, RINGLB_MAX_BACKENDS);
+		return -ENOSPC;
+	}
+	b->index = (uint16_t)index;
+	plan_add(p, PLAN_BACKEND_ADD, pool, i, NULL, "pool %s: backend %s added: %s, weight %u", next->name, b->name,
+		 address_text(&b->address, text), b->weight);
+	return 0;
 }
 
 int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, uint8_t *index_used, struct diag *d)
 {
 	struct state_pool *next = &p->next->pool[pool];
-	char text[ADDRESS_TEXT];
-	int index;
+	int err = 0;
 
 	if (!old)
 		plan_add(p, PLAN_POOL_ADD, pool, 0, NULL, "pool %s: added, %zu backend%s", next->name, next->backends,
 			 next->backends == 1 ? "" : "s");
-	for (size_t i = 0; i < next->backends; i++) {
-		struct state_backend *b = &next->backend[i];
-		const struct state_backend *was = same_in(old, b);
+	for (size_t i = 0; i < next->backends && !err; i++) {
+		const struct state_backend *b = &next->backend[i], *was = plan_same(old, b);
 
-		if (was) {
-			if (backend_changed(was, b))
-				change_text(p, next, pool, was, i);
-			continue;
-		}
-		index = index_take(index_used);
-		if (index < 0) {
-			diag_error(d, "too-many-backends", "",
-				   "no index is free for backend %s of pool %s: %u backends are the limit, those still "
-				   "leaving counted",
-				   b->name, next->name, RINGLB_MAX_BACKENDS);
-			return -ENOSPC;
-		}
-		b->index = (uint16_t)index;
-		plan_add(p, PLAN_BACKEND_ADD, pool, i, NULL, "pool %s: backend %s added: %s, weight %u", next->name, b->name,
-			 address_text(&b->address, text), b->weight);
+		if (!was)
+			err = added(p, next, pool, i, index_used, d);
+		else if (b->state != BACKEND_LEAVING && backend_changed(was, b))
+			change_text(p, next, pool, was, i);
 	}
-	for (size_t i = 0; old && i < old->backends; i++)
-		if (!same_in(next, &old->backend[i]))
-			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)", old->name,
-				 old->backend[i].name, address_text(&old->backend[i].address, text));
-	return 0;
+	if (old && !err)
+		removed(p, old, next, pool);
+	return err;
 }
 
 void plan_pool_gone(struct plan *p, const struct state_pool *old, size_t pool)

@@ -95,8 +95,17 @@ static void service_added(struct plan *p, const struct config_service *v)
 		 location(v, where, sizeof(where)), p->next->config->pool[v->pool].name, config_forward_name(v->forward));
 }
 
-int plan_services(struct plan *p, const struct state *running, struct diag *d)
+size_t plan_service_was(const struct state *running, const struct config_service *v)
 {
+	for (size_t i = 0; i < running->config->services; i++)
+		if (!service_order(&running->config->service[i], v))
+			return i;
+	return SIZE_MAX;
+}
+
+int plan_services(struct plan *p, const struct plan_input *in, struct diag *d)
+{
+	const struct state *running = in->running;
 	static const struct config nothing;
 	const struct config *was = running ? running->config : &nothing, *is = p->next->config;
 	struct service_ref *old = sorted(was), *new = sorted(is);

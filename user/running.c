@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commit.h"
+#include "flows.h"
 #include "manifest.h"
 
 #define TRIES 100 /* a commit takes milliseconds; this many would have to fall into as many reads */
@@ -102,4 +103,45 @@ struct plan_interface *running_interfaces(const struct running *r, size_t *count
 		};
 	}
 	return v;
+}
+
+int running_now(struct datapath *dp, uint32_t *stamp)
+{
+	struct ringlb_lookup answer;
+	uint8_t frame[64] = { 0 }; /* for no service: only the clock is asked for */
+	size_t bytes;
+	int err = datapath_lookup(dp, frame, sizeof(frame), &answer);
+
+	*stamp = err ? 0 : (uint32_t)(answer.jiffies / datapath_tables(dp, &bytes)->hz);
+	return err;
+}
+
+int running_input(const struct running *r, struct plan_input *in, struct diag *d)
+{
+	const struct state *s = r->state;
+	uint16_t *incarnation = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*incarnation));
+	uint32_t *flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*flows));
+	struct flows table = { 0 };
+	int err = running_now(r->dp, &in->now);
+
+	if (err)
+		diag_error(d, "clock", "", "the program lookup can't be run: %s", strerror(-err));
+	for (size_t i = 0; i < state_tables(s); i++)
+		for (size_t j = 0; j < state_table_at(s, i)->backends; j++)
+			incarnation[state_table_at(s, i)->backend[j].index] = state_table_at(s, i)->backend[j].incarnation;
+	table.bucket = datapath_flows(r->dp, &table.buckets);
+	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, flows);
+	free(incarnation);
+	in->running = s;
+	in->flows = flows;
+	in->interface = running_interfaces(r, &in->interfaces);
+	return err;
+}
+
+void running_input_free(struct plan_input *in)
+{
+	free((void *)in->flows);
+	free((void *)in->interface);
+	in->flows = NULL;
+	in->interface = NULL;
 }

@@ -84,7 +84,7 @@ static void service_encode(const struct state *s, size_t number, struct ringlb_s
 {
 	const struct config_service *v = &s->config->service[number];
 	const struct config_pool *c = &s->config->pool[v->pool];
-	const struct state_pool *p = &s->pool[v->pool];
+	const struct state_pool *p = state_table(s, number);
 	const struct table_layout *l = &p->layout;
 
 	out->port = htons(v->port);

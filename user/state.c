@@ -10,7 +10,7 @@
 
 #include "../include/flow_hash.h"
 
-static void backend_clear(struct state_backend *b)
+void backend_clear(struct state_backend *b)
 {
 	free(b->name);
 	free(b->identity);
@@ -24,7 +24,15 @@ void state_pool_clear(struct state_pool *p)
 	free(p->backend);
 	free(p->name);
 	arcs_free(&p->arcs);
+	arcs_free(&p->ring);
 	memset(p, 0, sizeof(*p));
+}
+
+static void edit_clear(struct state_edit *e)
+{
+	free(e->pool);
+	free(e->backend);
+	free(e->value);
 }
 
 void state_free(struct state *s)
@@ -34,6 +42,12 @@ void state_free(struct state *s)
 	for (size_t i = 0; i < s->pools; i++)
 		state_pool_clear(&s->pool[i]);
 	free(s->pool);
+	for (size_t i = 0; i < s->owns; i++)
+		state_pool_clear(&s->own[i].table);
+	free(s->own);
+	for (size_t i = 0; i < s->edits; i++)
+		edit_clear(&s->edit[i]);
+	free(s->edit);
 	free(s->ifindex);
 	free(s->service_index);
 	config_free(s->config);
@@ -50,6 +64,63 @@ const char *backend_state_name(enum backend_state s)
 	};
 
 	return name[s];
+}
+
+const char *state_edit_kind_name(enum state_edit_kind k)
+{
+	static const char *const name[] = {
+		[EDIT_ADD] = "add",
+		[EDIT_DELETE] = "delete",
+		[EDIT_WEIGHT] = "weight",
+		[EDIT_STATE] = "state",
+		[EDIT_ROLLBACK] = "rollback",
+	};
+
+	return name[k];
+}
+
+void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend, const char *value)
+{
+	s->edit = xreallocarray(s->edit, s->edits + 1, sizeof(*s->edit));
+	s->edit[s->edits++] = (struct state_edit){
+		.kind = kind,
+		.pool = pool ? xstrdup(pool) : NULL,
+		.backend = backend ? xstrdup(backend) : NULL,
+		.value = value ? xstrdup(value) : NULL,
+	};
+}
+
+size_t state_tables(const struct state *s)
+{
+	return s->pools + s->owns;
+}
+
+struct state_pool *state_table_at(const struct state *s, size_t i)
+{
+	return i < s->pools ? &s->pool[i] : &s->own[i - s->pools].table;
+}
+
+const struct state_pool *state_table(const struct state *s, size_t service)
+{
+	for (size_t i = 0; i < s->owns; i++)
+		if (s->own[i].service == service)
+			return &s->own[i].table;
+	return &s->pool[s->config->service[service].pool];
+}
+
+struct state_backend backend_copy(const struct state_backend *b)
+{
+	struct state_backend copy = *b;
+
+	copy.name = xstrdup(b->name);
+	copy.identity = xstrdup(b->identity);
+	copy.zone = b->zone ? xstrdup(b->zone) : NULL;
+	return copy;
+}
+
+bool backend_alive(const struct state_backend *b)
+{
+	return b->state != BACKEND_MAINT && !b->cut;
 }
 
 bool backend_takes_flows(const struct state_backend *b)
@@ -91,8 +162,8 @@ static XXH128_hash_t pool_digest(const struct state_pool *p)
 						XXH3_64bits(b->address.byte, sizeof(b->address.byte)));
 	}
 	XXH3_128bits_reset(x);
-	for (size_t i = 0; i < p->arcs.count; i++) {
-		const struct arc *a = &p->arcs.arc[i];
+	for (size_t i = 0; i < p->ring.count; i++) {
+		const struct arc *a = &p->ring.arc[i];
 		struct {
 			uint64_t last;
 			XXH64_hash_t owner;

@@ -23,33 +23,69 @@ struct state_backend {
 	uint32_t weight;
 	uint32_t points;		/* on the ring when it takes flows */
 	enum backend_state state;
+	bool cut;			/* drain: its flows were given up, by --cut or drain_max */
+	uint32_t since;			/* drain, leaving: stamp of when it began; else 0 */
 	uint16_t index;			/* in the map backends; RINGLB_NO_BACKEND: not given yet */
 	uint16_t incarnation;		/* from 1 */
 };
 
+/* A pool, or what a service that has been given another pool uses until its old flows have ended: a table of its own. */
 struct state_pool {
 	char *name;
-	struct state_backend *backend;	/* sorted by identity, then address; arcs' owners are indices in it */
+	struct state_backend *backend; /* sorted by identity, then address; arcs' owners are indices in it */
 	size_t backends;
-	struct arcs arcs;
+	struct arcs arcs; /* as they run; the owner STATE_NOBODY(p) is nobody: no backend takes flows */
+	struct arcs ring; /* with every backend that the configuration has up; empty when read back from the kernel */
 	struct table_layout layout;
-	uint32_t region;		/* offset of its table in tables; 0: not written yet */
+	uint32_t region; /* offset of its table in tables; 0: not written yet */
+};
+
+#define STATE_NOBODY(p) ((p)->backends)
+
+struct state_own {
+	size_t service; /* in config->service */
+	struct state_pool table;
+};
+
+/* A change that was made to what runs, and that the configuration file may not know of. */
+enum state_edit_kind { EDIT_ADD, EDIT_DELETE, EDIT_WEIGHT, EDIT_STATE, EDIT_ROLLBACK };
+
+struct state_edit {
+	enum state_edit_kind kind;
+	char *pool, *backend; /* NULL for a rollback */
+	char *value;	      /* address, weight, state, or the generation returned to */
 };
 
 struct state {
-	struct config *config;		/* owned */
-	uint32_t generation;		/* 0: nothing runs */
+	struct config *config; /* owned */
+	uint32_t generation;   /* 0: nothing runs */
 	uint64_t revision;
-	char digest[33];		/* hex, see state_digest */
-	struct state_pool *pool;	/* pool[i] is config->pool[i]'s */
+	char digest[33];	/* hex, see state_digest */
+	struct state_pool *pool; /* pool[i] is config->pool[i]'s */
 	size_t pools;
-	uint32_t *ifindex;	/* of config->interface[i], as attached; 0: not yet */
-	uint16_t *service_index;	/* of config->service[i], in service_stats */
+	struct state_own *own;
+	size_t owns;
+	struct state_edit *edit; /* since the last apply of a file */
+	size_t edits;
+	uint32_t *ifindex; /* of config->interface[i], as attached; 0: not yet */
+	uint16_t *service_index; /* of config->service[i], in service_stats */
 };
 
 void state_free(struct state *s);
 void state_pool_clear(struct state_pool *p);	/* frees what it holds */
 const char *backend_state_name(enum backend_state s);
+const char *state_edit_kind_name(enum state_edit_kind k);
+void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend, const char *value);
+/* Every table there is: the pools', then the services' own; i < state_tables(s). */
+size_t state_tables(const struct state *s);
+struct state_pool *state_table_at(const struct state *s, size_t i);
+/* What a service steers by: its own table or its pool's. */
+const struct state_pool *state_table(const struct state *s, size_t service);
+/* Its flows may still be served: up, draining or leaving, and not cut. */
+bool backend_alive(const struct state_backend *b);
+/* Copies, strings too. */
+struct state_backend backend_copy(const struct state_backend *b);
+void backend_clear(struct state_backend *b);
 /* Takes part in the ring: gets new flows. */
 bool backend_takes_flows(const struct state_backend *b);
 /* The same backend for the kernel and for flows: one identity at one address. And the order of a pool's backends. */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which backends a pool has after a change, those that are leaving among them. */
+#include <stdlib.h>
+
+#include "plan_internal.h"
+
+static int by_order(const void *a, const void *b)
+{
+	return backend_order(a, b);
+}
+
+struct state_backend *plan_same(const struct state_pool *p, const struct state_backend *b)
+{
+	return p ? bsearch(b, p->backend, p->backends, sizeof(*b), by_order) : NULL;
+}
+
+static struct state_backend configured(const struct config_pool *c, const struct config_backend *b)
+{
+	static const enum backend_state state[] = {
+		[CONFIG_UP] = BACKEND_UP,
+		[CONFIG_DRAIN] = BACKEND_DRAIN,
+		[CONFIG_MAINT] = BACKEND_MAINT,
+	};
+	uint64_t points = config_backend_points(c, b);
+
+	return (struct state_backend){
+		.name = xstrdup(b->name),
+		.identity = xstrdup(b->identity),
+		.zone = b->zone ? xstrdup(b->zone) : NULL,
+		.address = b->address,
+		.weight = b->weight,
+		.points = points > UINT32_MAX ? UINT32_MAX : (uint32_t)points,
+		.state = state[b->state],
+		.index = RINGLB_NO_BACKEND,
+	};
+}
+
+static bool overdue(const struct plan_input *in, const struct config_pool *c, uint32_t since)
+{
+	return c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms;
+}
+
+/* What the backend keeps of what it was. */
+static void continue_from(const struct plan_input *in, const struct config_pool *c, const struct state_backend *was,
+			  struct state_backend *b)
+{
+	bool drained = was->state == BACKEND_DRAIN || was->state == BACKEND_LEAVING;
+
+	b->index = was->index;
+	b->incarnation = was->incarnation;
+	if (b->state == BACKEND_DRAIN || b->state == BACKEND_LEAVING) {
+		b->since = drained ? was->since : in->now;
+		b->cut = (drained && was->cut) || (!drained && in->cut) || overdue(in, c, b->since);
+	}
+	if (backend_alive(was) && !backend_alive(b) && !++b->incarnation) /* what the flow table knows of it is void */
+		b->incarnation = 1;
+}
+
+void plan_backends(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
+		   struct state_pool *next)
+{
+	size_t configured_count = c->backends;
+
+	next->backend = xcalloc(configured_count + (old ? old->backends : 0) + 1, sizeof(*next->backend));
+	next->backends = configured_count;
+	for (size_t i = 0; i < configured_count; i++)
+		next->backend[i] = configured(c, &c->backend[i]);
+	qsort(next->backend, next->backends, sizeof(*next->backend), by_order);
+	for (size_t i = 0; i < configured_count; i++) {
+		const struct state_backend *was = plan_same(old, &next->backend[i]);
+
+		if (was)
+			continue_from(in, c, was, &next->backend[i]);
+	}
+	for (size_t i = 0; old && keep && i < old->backends; i++) {
+		struct state_pool of_configuration = {.backend = next->backend, .backends = configured_count};
+		struct state_backend leaving;
+
+		if (!backend_alive(&old->backend[i]) || plan_same(&of_configuration, &old->backend[i]))
+			continue;
+		leaving = backend_copy(&old->backend[i]);
+		leaving.state = BACKEND_LEAVING;
+		continue_from(in, c, &old->backend[i], &leaving);
+		if (leaving.cut || (in->cut && old->backend[i].state != BACKEND_LEAVING))
+			backend_clear(&leaving);
+		else
+			next->backend[next->backends++] = leaving;
+	}
+	qsort(next->backend, next->backends, sizeof(*next->backend), by_order);
+}

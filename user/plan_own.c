@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A service that is given another pool moves as a whole, by the rule for arcs: what its table said is the past, the new
+ * pool's ring the present. As the pool's table knows nothing of that past, the service gets a table of its own until it
+ * has settled.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "moved.h"
+#include "plan_internal.h"
+
+static const struct state_own *own_of(const struct state *s, size_t service)
+{
+	for (size_t i = 0; i < s->owns; i++)
+		if (s->own[i].service == service)
+			return &s->own[i];
+	return NULL;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	return backend_order(a, b);
+}
+
+/* The pool's backends, and those of old that its own do not include and that may still have flows, as leaving. */
+static void join_backends(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c,
+			  const struct state_pool *pool, struct state_pool *next)
+{
+	next->backend = xcalloc(pool->backends + old->backends + 1, sizeof(*next->backend));
+	for (size_t i = 0; i < pool->backends; i++)
+		next->backend[next->backends++] = backend_copy(&pool->backend[i]);
+	for (size_t i = 0; i < old->backends; i++) {
+		const struct state_backend *was = &old->backend[i];
+		uint32_t since = was->state == BACKEND_LEAVING || was->state == BACKEND_DRAIN ? was->since : in->now;
+		struct state_backend *b;
+
+		if (plan_same(pool, was) || !backend_alive(was) || in->cut)
+			continue;
+		if (c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms)
+			continue;
+		b = &next->backend[next->backends++];
+		*b = backend_copy(was);
+		b->state = BACKEND_LEAVING;
+		b->since = since;
+	}
+	qsort(next->backend, next->backends, sizeof(*next->backend), by_order);
+}
+
+/* The pool's ring with the owners numbered as in next. */
+static int join_ring(const struct state_pool *pool, struct state_pool *next)
+{
+	uint16_t *number = xcalloc(pool->backends + 1, sizeof(*number));
+	int err = arcs_copy(&pool->ring, &next->ring);
+
+	for (size_t i = 0; i < pool->backends; i++)
+		number[i] = (uint16_t)(plan_same(next, &pool->backend[i]) - next->backend);
+	number[STATE_NOBODY(pool)] = (uint16_t)STATE_NOBODY(next);
+	if (!err)
+		arcs_renumber(&next->ring, number);
+	free(number);
+	return err;
+}
+
+static uint64_t moved_between(const struct state_pool *old, const struct state_pool *next)
+{
+	struct plan_pool sum = {0};
+
+	plan_diff(old, next, &sum);
+	for (size_t i = 0; i < sum.moves; i++) {
+		free(sum.move[i].from);
+		free(sum.move[i].to);
+	}
+	free(sum.move);
+	return sum.moved;
+}
+
+static void note_move(struct plan *p, const struct config_service *v, uint64_t moved, bool rehashed)
+{
+	if (!moved)
+		return;
+	p->service = xreallocarray(p->service, p->services + 1, sizeof(*p->service));
+	p->service[p->services++] = (struct plan_service){
+		.name = xstrdup(v->name),
+		.moved = moved,
+		.rehashed = rehashed,
+		.track = v->track,
+	};
+}
+
+/* The service's own table after the change, if it needs one. */
+static int own_next(struct plan *p, const struct plan_input *in, size_t service, const struct state_pool *old, bool had_own,
+		    struct diag *d)
+{
+	const struct config_service *v = &p->next->config->service[service];
+	const struct config_pool *c = &p->next->config->pool[v->pool];
+	const struct state_pool *pool = &p->next->pool[v->pool];
+	struct state_pool table = {.name = xstrdup(pool->name)};
+	struct state_own *own;
+	int err;
+
+	join_backends(in, old, c, pool, &table);
+	err = join_ring(pool, &table);
+	if (!err)
+		err = plan_arcs(in, old, c, true, &table, NULL, d);
+	if (!err && !had_own)
+		note_move(p, v, moved_between(old, &table), false);
+	if (err || (!arcs_moved(&table.arcs) && !arcs_moved(&pool->arcs))) {
+		state_pool_clear(&table);
+		return err;
+	}
+	p->next->own = xreallocarray(p->next->own, p->next->owns + 1, sizeof(*p->next->own));
+	own = &p->next->own[p->next->owns++];
+	*own = (struct state_own){service, table};
+	if (!table.region && table.layout.bits)
+		plan_add(p, PLAN_OWN_BUILD, p->next->owns - 1, 0, NULL, "%s", "");
+	return 0;
+}
+
+static bool hash_differs(const struct config *a, const struct config_service *was, const struct config *b,
+			 const struct config_service *is)
+{
+	return memcmp(a->hash_key, b->hash_key, sizeof(a->hash_key)) || was->affinity != is->affinity ||
+	       (is->affinity == RINGLB_AFFINITY_SOURCE &&
+		(was->source_prefix4 != is->source_prefix4 || was->source_prefix6 != is->source_prefix6));
+}
+
+int plan_owns(struct plan *p, const struct plan_input *in, struct diag *d)
+{
+	const struct config *c = p->next->config;
+	int err = 0;
+
+	for (size_t i = 0; in->running && i < c->services && !err; i++) {
+		const struct config_service *v = &c->service[i], *before;
+		size_t was = plan_service_was(in->running, v);
+		const struct state_own *own;
+
+		if (was == SIZE_MAX)
+			continue;
+		before = &in->running->config->service[was];
+		own = own_of(in->running, was);
+		if (hash_differs(in->running->config, before, c, v)) {
+			note_move(p, v, 1ull << 32, true); /* no arc keeps its flows: nothing to be gentle about */
+			continue;
+		}
+		if (v->track == RINGLB_TRACK_NONE) {
+			if (strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name))
+				note_move(p, v, moved_between(state_table(in->running, was), &p->next->pool[v->pool]), false);
+			continue;
+		}
+		if (own || strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name))
+			err = own_next(p, in, i, state_table(in->running, was), own != NULL, d);
+	}
+	return err;
+}
