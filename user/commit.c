@@ -11,6 +11,7 @@
 #include "manifest.h"
 #include "nexthop.h"
 #include "region.h"
+#include "release.h"
 #include "service_table.h"
 
 #define WAIT_FOR_NEIGHBOURS_MS 1000
@@ -387,18 +388,7 @@ static void execute_after(struct commit *c)
 			datapath_detach(c->instance->pins, was->ifindex[interface_number(was->config, o->subject)]);
 	}
 	aftermath(c->dp, c->next);
-	nexthops_release(c->nl, was, &c->hops);
-}
-
-/* The neighbours of backends that never came to run. */
-static void release_unused(struct commit *c)
-{
-	struct nexthops keep = { 0 };
-
-	if (c->running)
-		nexthops_resolve(c->nl, c->running->state, 0, &keep);
-	nexthops_release(c->nl, c->next, &keep);
-	nexthops_free(&keep);
+	release_neighbours(c->instance, c->nl, was, c->next);
 }
 
 static void commit_end(struct commit *c)
@@ -441,7 +431,7 @@ int commit_attach(const struct instance *i, struct plan *plan, struct diag *d)
 	if (!err)
 		advise(c.nl, c.next, &c.hops, d);
 	if (err)
-		release_unused(&c);
+		release_neighbours(i, c.nl, c.next, NULL);
 	if (err && pinned)
 		datapath_unpin(i->pins, d);
 	datapath_free(c.dp);
@@ -474,7 +464,7 @@ int commit_apply(const struct instance *i, struct running *r, struct plan *plan,
 		advise(c.nl, c.next, &c.hops, d);
 		err = 0;
 	} else {
-		release_unused(&c);
+		release_neighbours(i, c.nl, c.next, r->state);
 	}
 	commit_end(&c);
 	return err;
@@ -486,7 +476,7 @@ int commit_detach(const struct instance *i, struct running *r, struct diag *d)
 	int err = datapath_unpin(i->pins, d);
 
 	if (!err && r && !netlink_open(&nl)) {
-		nexthops_release(nl, r->state, NULL);
+		release_neighbours(i, nl, r->state, NULL);
 		netlink_close(nl);
 	}
 	return err;

@@ -152,24 +152,25 @@ void nexthops_write(struct datapath *dp, const struct state *s, const struct nex
 
 static bool goes_through(const struct nexthops *hops, const struct route *r)
 {
-	for (size_t i = 0; hops && i < hops->count; i++)
+	for (size_t i = 0; i < hops->count; i++)
 		if (hops->hop[i].has_route && hops->hop[i].route.ifindex == r->ifindex &&
 		    address_equal(&hops->hop[i].route.gateway, &r->gateway))
 			return true;
 	return false;
 }
 
-void nexthops_release(struct netlink *nl, const struct state *old, const struct nexthops *next)
+void nexthops_release(struct netlink *nl, const struct state *old, const struct nexthops *keep, size_t keeps)
 {
-	struct nexthops were = { 0 };
+	struct nexthops were = {0};
 
 	collect(old, &were);
 	for (size_t i = 0; i < were.count; i++) {
 		struct nexthop *h = &were.hop[i];
+		bool needed = route_get(nl, &h->address, &h->route) || h->route.local;
 
-		if (next && nexthops_find(next, &h->address))
-			continue;
-		if (!route_get(nl, &h->address, &h->route) && !h->route.local && !goes_through(next, &h->route))
+		for (size_t j = 0; j < keeps && !needed; j++)
+			needed = nexthops_find(&keep[j], &h->address) || goes_through(&keep[j], &h->route);
+		if (!needed)
 			neighbour_unmanage(nl, h->route.ifindex, &h->route.gateway);
 	}
 	nexthops_free(&were);
@@ -180,6 +181,20 @@ const struct nexthop *nexthops_find(const struct nexthops *hops, const struct ad
 	const struct nexthop key = { .address = *address };
 
 	return bsearch(&key, hops->hop, hops->count, sizeof(key), hop_order);
+}
+
+bool nexthops_covered(const struct state *s, const struct state *by)
+{
+	struct nexthops mine = {0}, theirs = {0};
+	bool covered = true;
+
+	collect(s, &mine);
+	collect(by, &theirs);
+	for (size_t i = 0; i < mine.count && covered; i++)
+		covered = nexthops_find(&theirs, &mine.hop[i].address) != NULL;
+	nexthops_free(&mine);
+	nexthops_free(&theirs);
+	return covered;
 }
 
 void nexthops_free(struct nexthops *hops)

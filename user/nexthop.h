@@ -35,8 +35,10 @@ int nexthops_resolve(struct netlink *nl, const struct state *s, int wait_ms, str
 int nexthops_outputs(struct netlink *nl, struct datapath *dp, struct nexthops *hops, struct diag *d);
 /* Writes the next hop of every backend of s. */
 void nexthops_write(struct datapath *dp, const struct state *s, const struct nexthops *hops);
-/* Ends the kernel's care for the neighbours of backends of old that no hop of next (NULL: none) goes through. */
-void nexthops_release(struct netlink *nl, const struct state *old, const struct nexthops *next);
+/* Ends the kernel's care for the neighbours of backends of old that none of the hops in keep[] goes through. */
+void nexthops_release(struct netlink *nl, const struct state *old, const struct nexthops *keep, size_t keeps);
+/* Every address of a backend of s is one of a backend of by. */
+bool nexthops_covered(const struct state *s, const struct state *by);
 const struct nexthop *nexthops_find(const struct nexthops *hops, const struct address *address);
 void nexthops_free(struct nexthops *hops);
 
