@@ -181,6 +181,7 @@ static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const str
 
 	if (!w.next_hop)
 		return RINGLB_VERDICT_DROPPED_NO_NEIGHBOUR;
+	asm volatile("" : "+r"(slot)); /* kernel 6.1 forgets the bound of a value that clang spilled and loads again */
 	if (slot >= RINGLB_MAX_OUTPUTS)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	w.output = &c->tables->outputs[slot];
