@@ -140,6 +140,7 @@ class Lab:
                 for entry in directory.iterdir() if directory.exists() else ():
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
                 directory.mkdir(parents=True, exist_ok=True)
+        self.run("lb", "ip", "neighbour", "flush", "nud", "all", "dev", "eth0")
 
     def decapsulate(self):
         """Backends take outer headers off that the balancer put on."""

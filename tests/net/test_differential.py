@@ -34,10 +34,10 @@ def routed(lab):
         lab.run("lb", "ip", "route", "delete", prefix)
 
 
-def random_pool(rng, name):
+def random_pool(rng, name, sizes):
     """Backends of both families, with whatever else decides about their points."""
     backends = []
-    for i in range(rng.choice((1, 2, 3, 10, 40))):
+    for i in range(rng.choice(sizes)):
         b = {"name": f"{name}-{i}", "weight": rng.choice((1, 1, 1, 2, 7)),
              "address": f"10.88.{rng.randrange(256)}.{i}" if rng.random() < .5 else f"fd88::{rng.getrandbits(16):x}:{i:x}"}
         if rng.random() < .2:
@@ -48,8 +48,8 @@ def random_pool(rng, name):
     return {"name": name, "vnodes": rng.choice((1, 3, 40, 160, 400)), "backends": backends}
 
 
-def random_configuration(rng):
-    pools = [random_pool(rng, f"p{i}") for i in range(rng.randrange(1, 5))]
+def random_configuration(rng, sizes=(1, 2, 3, 10, 40)):
+    pools = [random_pool(rng, f"p{i}", sizes) for i in range(rng.randrange(1, 5))]
     services = {}
     for _ in range(rng.randrange(1, 12)):
         address, port, protocol = random_address(rng, rng.choice((4, 6))), rng.choice(("any", rng.randrange(1, 65536))), \
@@ -93,9 +93,9 @@ def test_kernel_and_file_agree(routed):
 def test_kernel_and_file_agree_after_applies(routed):
     """The same where the configuration came by a series of changes."""
     rng = seeded()
-    config = random_configuration(rng)
+    config = random_configuration(rng, sizes=(3, 10, 40))
     routed.attach(config)
-    for _ in range(5):
+    for _ in range(6):
         for p in config["pools"]:
             for b in p["backends"]:
                 b.pop("points", None)

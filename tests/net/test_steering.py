@@ -7,12 +7,12 @@ PORTS = range(20000, 20100)
 PORTS_TEXT = "20000-20099"
 
 
-def steered(lab, vip, port=80, protocol="tcp", *options):
-    """The flows' answers, after comparing them with what lookup says."""
+def steered(lab, vip, port=80, protocol="tcp"):
+    """The flows' answers, after comparing them with what lookup says, asking the kernel and from the file alone."""
     sources = [source(CLIENT6 if ":" in vip else CLIENT4, p) for p in PORTS]
-    expected = lab.owners(service_text(vip, port, protocol), sources)
-    got = lab.connect(vip, port, PORTS_TEXT, *(["--udp"] if protocol == "udp" else []), *options)
-    assert got == expected
+    text = service_text(vip, port, protocol)
+    got = lab.connect(vip, port, PORTS_TEXT, *(["--udp"] if protocol == "udp" else []))
+    assert got == lab.owners(text, sources) == lab.owners(text, sources, "--file", lab.config_file)
     return got
 
 
@@ -111,3 +111,14 @@ def test_fragments_for_the_balancer_itself(lab):
     lab.attach(configuration([pool(lab), pool(lab, "six", 6)], [service(VIP4), service(VIP6, to="six")]))
     for own in ("10.77.0.1", "fd77::1"):
         lab.run("client", "ping", "-q", "-c", "2", "-i", "0.05", "-W", "2", "-s", "4000", own)
+
+
+def test_decap_is_for_the_balancers_alone(lab):
+    """Outer headers from elsewhere stay on, and so nothing is delivered; detached, nothing is left."""
+    lab.attach(configuration([pool(lab, weights=(1,))], [service(VIP4, forward="ipip")]))
+    lab.ringlb("decap", "--from", "10.77.0.99", "10.78.0.0/16", "eth0", host="b1")
+    lab.connect(VIP4, 80, "24000", "--timeout", "0.3", check=1)
+    lab.ringlb("decap", "--detach", "eth0", host="b1")
+    assert not list((lab.dir / "bpf/b1").rglob("*")) and "xdp" not in lab.run("b1", "ip", "link", "show", "eth0").stdout
+    lab.ringlb("decap", "--from", "10.77.0.0/28", "eth0", host="b1")
+    assert set(lab.connect(VIP4, 80, "24000-24009").values()) == {"b1"}
