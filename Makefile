@@ -51,7 +51,7 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
 	$(Q)tests/run unit lint cli
 
-TESTS := all $(AIDS) $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
+TESTS := all $(AIDS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
 test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli priv xdp net
 
@@ -61,7 +61,7 @@ test-full: $(TESTS) ## test, and what takes long; root
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh
 
-bench: all $(if $(BENCH),$(B)/tests/bench/bench) ## what a packet costs; root
+bench: all $(B)/tests/bench/bench ## what a packet costs; root
 	$(Q)scripts/bench.sh
 
 help: ## this list

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * BPF_PROG_TEST_RUN with a repeat count gives each round what the one before left: an encapsulating program would meet
+ * its own output. So the driver comes first in every round: it takes off what was put on, writes the headers of the
+ * next flow's packet over all that the program under test may have touched, and tail-calls it. It moves the head in
+ * every round, by nothing too, so that it costs every program the same.
+ *
+ * The rest are floors: what a program that does less than any balancer costs behind the same driver.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <stdbool.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bench_abi.h"
+
+struct bench_drive drive;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} under_test SEC(".maps");
+
+/* The verifier refuses a length that is not a constant, hence a driver for each family. */
+static __always_inline int drive_frame(struct xdp_md *ctx, __u32 length, __u32 client_at, __u32 port_at)
+{
+	__u32 size = ctx->data_end - ctx->data, flow = drive.flow;
+	__u64 *word;
+
+	if (size != drive.left)
+		drive.wrong++;
+	if (drive.keep_frame && flow & 1) {
+		drive.flow = flow + 1;
+		bpf_tail_call(ctx, &under_test, 0);
+		return XDP_ABORTED;
+	}
+	if (bpf_xdp_adjust_head(ctx, (int)(size - length)))
+		return XDP_ABORTED;
+	word = (void *)(long)ctx->data;
+	if ((void *)word + length > (void *)(long)ctx->data_end)
+		return XDP_ABORTED;
+#pragma unroll
+	for (__u32 i = 0; i < length / 8; i++)
+		word[i] = drive.frame[i];
+	*(__be32 *)((void *)word + client_at) = bpf_htonl(bench_client(flow));
+	*(__be16 *)((void *)word + port_at) = bpf_htons(bench_port(flow));
+	flow++;
+	drive.flow = flow < drive.flows ? flow : 0;
+	bpf_tail_call(ctx, &under_test, 0);
+	return XDP_ABORTED;
+}
+
+SEC("xdp")
+int drive_ipv4(struct xdp_md *ctx)
+{
+	return drive_frame(ctx, BENCH_FRAME_IPV4, BENCH_CLIENT_AT_IPV4, BENCH_PORT_AT_IPV4);
+}
+
+SEC("xdp")
+int drive_ipv6(struct xdp_md *ctx)
+{
+	return drive_frame(ctx, BENCH_FRAME_IPV6, BENCH_CLIENT_AT_IPV6, BENCH_PORT_AT_IPV6);
+}
+
+SEC("xdp")
+int floor_empty(struct xdp_md *ctx)
+{
+	return XDP_TX;
+}
+
+/* The least that finds a TCP flow: true, and bounds the verifier knows. */
+static __always_inline bool is_tcp(struct ethhdr *eth, void *end)
+{
+	struct iphdr *ip = (void *)(eth + 1);
+	struct ipv6hdr *ip6 = (void *)(eth + 1);
+
+	if ((void *)(ip + 1) > end)
+		return false;
+	if (eth->h_proto == bpf_htons(ETH_P_IP))
+		return ip->version == 4 && ip->protocol == IPPROTO_TCP &&
+		       (void *)ip + ip->ihl * 4u + sizeof(struct tcphdr) <= end;
+	return eth->h_proto == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) + sizeof(struct tcphdr) <= end &&
+	       ip6->nexthdr == IPPROTO_TCP;
+}
+
+SEC("xdp")
+int floor_swap(struct xdp_md *ctx)
+{
+	struct ethhdr *eth = (void *)(long)ctx->data;
+	__u8 mac[ETH_ALEN];
+
+	if (!is_tcp(eth, (void *)(long)ctx->data_end))
+		return XDP_DROP;
+	__builtin_memcpy(mac, eth->h_dest, ETH_ALEN);
+	__builtin_memcpy(eth->h_dest, eth->h_source, ETH_ALEN);
+	__builtin_memcpy(eth->h_source, mac, ETH_ALEN);
+	return XDP_TX;
+}
+
+/* Constant bytes, checksum included: a balancer with one backend and packets of one length. */
+struct outer {
+	struct ethhdr eth;
+	struct iphdr ip;
+} __attribute__((packed));
+
+static const volatile struct outer outer = {
+	.eth = { .h_dest = { 2, 0, 0, 0, 0, 1 }, .h_source = { 2, 0, 0, 0, 0, 2 }, .h_proto = bpf_htons(ETH_P_IP) },
+	.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_IPIP, .saddr = 0x0100000a, .daddr = 0x0200000a },
+};
+
+SEC("xdp")
+int floor_outer(struct xdp_md *ctx)
+{
+	struct outer *out;
+
+	if (!is_tcp((void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return XDP_DROP;
+	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(struct iphdr)))
+		return XDP_DROP;
+	out = (void *)(long)ctx->data;
+	if ((void *)(out + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	__builtin_memcpy(out, (const void *)&outer, sizeof(*out));
+	return XDP_TX;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
