@@ -66,7 +66,7 @@ void instance_stop(void);
 int instance_prog(void); /* a descriptor of the pinned program */
 /* The client's frame of such traffic, without the flow's address and port. Returns its length. */
 size_t instance_frame(bool ipv6, enum traffic traffic, uint8_t frame[BENCH_FRAME_IPV6]);
-/* Checks the counters: since instance_mark(), `count` packets came, of flows `first`, `first` + 1, ... modulo `flows`. */
+/* Checks the counters: since the mark, `count` packets came, of flows `first`, `first` + 1, ... modulo `flows`. */
 void instance_mark(void);
 void instance_check(const char *who, bool ipv6, enum traffic traffic, uint32_t first, uint32_t flows, uint32_t count);
 /* The address of the backend of a flow. */
