@@ -122,10 +122,12 @@ static void regions_in_use(struct commit *c)
 	regions_init(&c->regions, bytes);
 	if (!c->running)
 		return;
-	for (size_t i = 0; i < c->running->state->pools; i++)
-		if (c->running->state->pool[i].layout.bits)
-			regions_add(&c->regions, c->running->state->pool[i].region,
-				    c->running->state->pool[i].layout.length);
+	for (size_t i = 0; i < state_tables(c->running->state); i++) {
+		const struct state_pool *p = state_table_at(c->running->state, i);
+
+		if (p->layout.bits)
+			regions_add(&c->regions, p->region, p->layout.length);
+	}
 	if (!service_table_layout(c->running->state->config, &old))
 		regions_add(&c->regions, root->services_slots, old.length);
 	regions_add(&c->regions, root->manifest_off, root->manifest_len);
