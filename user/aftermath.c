@@ -8,8 +8,8 @@
 struct judge {
 	const struct state *state;
 	const struct state_pool **table; /* by service index; NULL: no such service, or one that keeps no flows */
-	bool *always;			 /* by service index */
-	uint16_t *incarnation;		 /* by backend index; 0: not in use */
+	bool *always;                    /* by service index */
+	uint16_t *incarnation;           /* by backend index; 0: not in use */
 };
 
 static bool valid(const struct judge *j, uint32_t choice)
@@ -56,7 +56,7 @@ void aftermath(struct datapath *dp, const struct state *s)
 	size_t bytes;
 	struct ringlb_backend *backend = datapath_backends(dp, &count);
 	struct ringlb_tables *t = datapath_tables(dp, &bytes);
-	struct flows flows = {.bucket = datapath_flows(dp, &buckets)};
+	struct flows flows = { .bucket = datapath_flows(dp, &buckets) };
 	struct judge j;
 
 	flows.buckets = buckets;

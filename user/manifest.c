@@ -9,10 +9,11 @@
 static json_t *backend_write(const struct state_backend *b)
 {
 	char address[ADDRESS_TEXT];
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i}", "name", b->name, "identity", b->identity, "address",
-			      address_text(&b->address, address), "weight", (json_int_t)b->weight, "points",
-			      (json_int_t)b->points, "state", backend_state_name(b->state), "cut", (int)b->cut, "since", (json_int_t)b->since, "index", (int)b->index,
-			      "incarnation", (int)b->incarnation);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i}", "name", b->name, "identity",
+			      b->identity, "address", address_text(&b->address, address), "weight",
+			      (json_int_t)b->weight, "points", (json_int_t)b->points, "state",
+			      backend_state_name(b->state), "cut", (int)b->cut, "since", (json_int_t)b->since, "index",
+			      (int)b->index, "incarnation", (int)b->incarnation);
 
 	if (o && b->zone)
 		json_object_set_new(o, "zone", json_string(b->zone));
@@ -27,8 +28,8 @@ static json_t *pool_write(const struct state_pool *p)
 	for (size_t i = 0; i < p->backends; i++)
 		json_array_append_new(backends, backend_write(&p->backend[i]));
 	return json_pack("{s:s, s:I, s:{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:o}", "name", p->name, "region",
-			 (json_int_t)p->region, "layout", "bits", (int)l->bits, "points", (json_int_t)l->points, "owners",
-			 (json_int_t)l->owners, "index_off", (json_int_t)l->index_off, "points_off",
+			 (json_int_t)p->region, "layout", "bits", (int)l->bits, "points", (json_int_t)l->points,
+			 "owners", (json_int_t)l->owners, "index_off", (json_int_t)l->index_off, "points_off",
 			 (json_int_t)l->points_off, "cold_off", (json_int_t)l->cold_off, "owners_off",
 			 (json_int_t)l->owners_off, "length", (json_int_t)l->length, "backends", backends);
 }
@@ -53,8 +54,8 @@ static json_t *edits_write(const struct state *s)
 	for (size_t i = 0; i < s->edits; i++) {
 		const struct state_edit *e = &s->edit[i];
 
-		json_array_append_new(edits, json_pack("{s:s, s:s*, s:s*, s:s*}", "kind", state_edit_kind_name(e->kind), "pool",
-						       e->pool, "backend", e->backend, "value", e->value));
+		json_array_append_new(edits, json_pack("{s:s, s:s*, s:s*, s:s*}", "kind", state_edit_kind_name(e->kind),
+						       "pool", e->pool, "backend", e->backend, "value", e->value));
 	}
 	return edits;
 }
@@ -74,8 +75,8 @@ char *manifest_write(const struct state *s)
 		json_array_append_new(services, json_integer(s->service_index[i]));
 	for (size_t i = 0; i < s->config->interfaces; i++)
 		json_array_append_new(interfaces, json_integer(s->ifindex[i]));
-	root = json_pack("{s:I, s:I, s:s, s:s, s:s*, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", (json_int_t)s->generation,
-			 "revision", (json_int_t)s->revision, "digest", s->digest, "file",
+	root = json_pack("{s:I, s:I, s:s, s:s, s:s*, s:s, s:o, s:o, s:o, s:o, s:o}", "generation",
+			 (json_int_t)s->generation, "revision", (json_int_t)s->revision, "digest", s->digest, "file",
 			 s->config->file ? s->config->file : "", "key_file", s->config->hash_key_file, "config", config,
 			 "interfaces", interfaces, "services", services, "pools", pools, "owns", owns_write(s), "edits",
 			 edits_write(s));
@@ -92,9 +93,9 @@ static int backend_read(json_t *o, struct state_backend *b)
 	json_int_t weight, points, since;
 	int cut, index, incarnation;
 
-	if (json_unpack(o, "{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i, s?s}", "name", &name, "identity", &identity, "address",
-			&address, "weight", &weight, "points", &points, "state", &state, "cut", &cut, "since", &since, "index", &index, "incarnation",
-			&incarnation, "zone", &zone))
+	if (json_unpack(o, "{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i, s?s}", "name", &name, "identity",
+			&identity, "address", &address, "weight", &weight, "points", &points, "state", &state, "cut",
+			&cut, "since", &since, "index", &index, "incarnation", &incarnation, "zone", &zone))
 		return -EINVAL;
 	if (address_parse(address, &b->address) || index < 0 || index >= (int)RINGLB_MAX_BACKENDS)
 		return -EINVAL;
@@ -119,7 +120,8 @@ static int layout_read(json_t *o, struct table_layout *l)
 	int bits;
 
 	if (json_unpack(o, "{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "bits", &bits, "points", &v[0], "owners", &v[1],
-			"index_off", &v[2], "points_off", &v[3], "cold_off", &v[4], "owners_off", &v[5], "length", &v[6]))
+			"index_off", &v[2], "points_off", &v[3], "cold_off", &v[4], "owners_off", &v[5], "length",
+			&v[6]))
 		return -EINVAL;
 	for (int i = 0; i < 7; i++)
 		if (v[i] < 0 || v[i] > (json_int_t)RINGLB_MAX_TABLES_BYTES)
@@ -159,7 +161,8 @@ static int pool_read(json_t *o, const void *tables, size_t tables_bytes, struct 
 	const char *name;
 	int err;
 
-	if (json_unpack(o, "{s:s, s:I, s:o, s:o}", "name", &name, "region", &region, "layout", &layout, "backends", &backends))
+	if (json_unpack(o, "{s:s, s:I, s:o, s:o}", "name", &name, "region", &region, "layout", &layout, "backends",
+			&backends))
 		return -EINVAL;
 	p->name = xstrdup(name);
 	p->region = (uint32_t)region;
@@ -205,8 +208,8 @@ static int edits_read(json_t *edits, struct state *s)
 		const char *kind, *pool = NULL, *backend = NULL, *value = NULL;
 		enum state_edit_kind k = EDIT_ADD;
 
-		if (json_unpack(json_array_get(edits, i), "{s:s, s?s, s?s, s?s}", "kind", &kind, "pool", &pool, "backend",
-				&backend, "value", &value))
+		if (json_unpack(json_array_get(edits, i), "{s:s, s?s, s?s, s?s}", "kind", &kind, "pool", &pool,
+				"backend", &backend, "value", &value))
 			return -EINVAL;
 		while (strcmp(state_edit_kind_name(k), kind))
 			if (k++ == EDIT_ROLLBACK)
@@ -223,9 +226,10 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 	json_t *interfaces, *services, *pools, *owns, *edits;
 	int err;
 
-	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation, "revision",
-			&revision, "digest", &digest, "file", &file, "key_file", &key_file, "config", &config, "interfaces",
-			&interfaces, "services", &services, "pools", &pools, "owns", &owns, "edits", &edits))
+	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation,
+			"revision", &revision, "digest", &digest, "file", &file, "key_file", &key_file, "config",
+			&config, "interfaces", &interfaces, "services", &services, "pools", &pools, "owns", &owns,
+			"edits", &edits))
 		return -EINVAL;
 	s->generation = (uint32_t)generation;
 	s->revision = (uint64_t)revision;
@@ -258,17 +262,18 @@ struct state *manifest_read(const char *text, size_t length, const void *tables,
 {
 	struct state *s = xcalloc(1, sizeof(*s));
 	json_t *root = json_loadb(text, length, 0, NULL);
-	struct diag ignored = {0};
+	struct diag ignored = { 0 };
 
 	if (root && !state_read(root, tables, tables_bytes, s, &ignored)) {
 		json_decref(root);
 		diag_free(&ignored);
 		return s;
 	}
-	diag_error(d, "manifest", "",
-		   "what runs can't be read back from the kernel%s%s: it was made by another version, or is damaged; packets "
-		   "keep flowing; detach and attach to start anew",
-		   ignored.errors ? ": " : "", ignored.errors ? ignored.entry[0].message : "");
+	diag_error(
+		d, "manifest", "",
+		"what runs can't be read back from the kernel%s%s: it was made by another version, or is damaged; packets "
+		"keep flowing; detach and attach to start anew",
+		ignored.errors ? ": " : "", ignored.errors ? ignored.entry[0].message : "");
 	diag_free(&ignored);
 	json_decref(root);
 	state_free(s);

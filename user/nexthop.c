@@ -25,7 +25,8 @@ static void collect(const struct state *s, struct nexthops *out)
 		const struct state_pool *p = state_table_at(s, i);
 
 		for (size_t j = 0; j < p->backends; j++)
-			out->hop[n++] = (struct nexthop){.address = p->backend[j].address, .name = p->backend[j].name};
+			out->hop[n++] = (struct nexthop){ .address = p->backend[j].address,
+							  .name = p->backend[j].name };
 	}
 	qsort(out->hop, all, sizeof(*out->hop), hop_order);
 	for (size_t i = 0; i < all; i++)
@@ -161,7 +162,7 @@ static bool goes_through(const struct nexthops *hops, const struct route *r)
 
 void nexthops_release(struct netlink *nl, const struct state *old, const struct nexthops *keep, size_t keeps)
 {
-	struct nexthops were = {0};
+	struct nexthops were = { 0 };
 
 	collect(old, &were);
 	for (size_t i = 0; i < were.count; i++) {
@@ -185,7 +186,7 @@ const struct nexthop *nexthops_find(const struct nexthops *hops, const struct ad
 
 bool nexthops_covered(const struct state *s, const struct state *by)
 {
-	struct nexthops mine = {0}, theirs = {0};
+	struct nexthops mine = { 0 }, theirs = { 0 };
 	bool covered = true;
 
 	collect(s, &mine);

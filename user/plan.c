@@ -10,7 +10,8 @@
 #include "moved.h"
 #include "plan_internal.h"
 
-void plan_add(struct plan *p, enum plan_kind kind, size_t pool, size_t backend, const char *subject, const char *text, ...)
+void plan_add(struct plan *p, enum plan_kind kind, size_t pool, size_t backend, const char *subject, const char *text,
+	      ...)
 {
 	struct plan_operation *o;
 	va_list ap;
@@ -140,7 +141,8 @@ static void pool_summaries(struct plan *p, const struct state *running)
 		p->pool[c->service[i].pool].tracked[c->service[i].track]++;
 	for (size_t i = 0; running && i < running->pools; i++)
 		if (!pool_named(p->next, running->pool[i].name))
-			p->pool[p->pools++] = (struct plan_pool){.name = xstrdup(running->pool[i].name), .removed = true};
+			p->pool[p->pools++] = (struct plan_pool){ .name = xstrdup(running->pool[i].name),
+								  .removed = true };
 }
 
 static const char *or_none(const char *text)
@@ -189,7 +191,7 @@ static void pool_settings(struct plan *p, const struct config_pool *was, const s
 
 static void settings(struct plan *p, const struct config *was)
 {
-	static const char *const xdp[] = {"auto", "native", "generic"};
+	static const char *const xdp[] = { "auto", "native", "generic" };
 	const struct config *is = p->next->config;
 
 	if (memcmp(was->hash_key, is->hash_key, sizeof(was->hash_key)))
@@ -226,10 +228,11 @@ static void interface_operations(struct plan *p, const struct plan_interface *v,
 		const struct plan_interface *is = interface_named(v, count, c->interface[i]);
 
 		if (!is)
-			plan_add(p, PLAN_INTERFACE_ATTACH, 0, 0, c->interface[i], "interface %s: attach", c->interface[i]);
+			plan_add(p, PLAN_INTERFACE_ATTACH, 0, 0, c->interface[i], "interface %s: attach",
+				 c->interface[i]);
 		else if (!is->alive)
-			plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name, "interface %s: attach again, it was recreated",
-				 is->name);
+			plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name,
+				 "interface %s: attach again, it was recreated", is->name);
 		else if (c->xdp != CONFIG_XDP_AUTO && is->native != (c->xdp == CONFIG_XDP_NATIVE))
 			plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name,
 				 "interface %s: attach again in %s mode; packets in between go to the host", is->name,

@@ -73,7 +73,7 @@ void plan_backends(const struct plan_input *in, const struct state_pool *old, co
 			continue_from(in, c, was, &next->backend[i]);
 	}
 	for (size_t i = 0; old && keep && i < old->backends; i++) {
-		struct state_pool of_configuration = {.backend = next->backend, .backends = configured_count};
+		struct state_pool of_configuration = { .backend = next->backend, .backends = configured_count };
 		struct state_backend leaving;
 
 		if (!backend_alive(&old->backend[i]) || plan_same(&of_configuration, &old->backend[i]))

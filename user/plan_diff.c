@@ -37,7 +37,7 @@ static void pair_add(struct pair_table *t, uint32_t key, uint64_t length)
 		t->slot[i].length += length;
 		return;
 	}
-	t->slot[i] = (struct pair_sum){key, length};
+	t->slot[i] = (struct pair_sum){ key, length };
 	if (++t->used * 2 > t->size) {
 		struct pair_table bigger;
 
@@ -118,7 +118,7 @@ static int move_order(const void *a, const void *b)
 
 static const struct state_backend *at(const struct state_pool *p, uint32_t owner)
 {
-	static const struct state_backend nobody = {.name = "nobody"};
+	static const struct state_backend nobody = { .name = "nobody" };
 
 	return owner < p->backends ? &p->backend[owner] : &nobody;
 }

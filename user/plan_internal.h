@@ -29,7 +29,8 @@ int plan_arcs(const struct plan_input *in, const struct state_pool *old, const s
 	      struct state_pool *next, uint64_t *settled, struct diag *d);
 
 /* The operations between the two, pool being the index in next; index_used has a byte for each index and is updated. */
-int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, uint8_t *index_used, struct diag *d);
+int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, uint8_t *index_used,
+			 struct diag *d);
 /* For a pool that is no longer configured; pool is the index in running. */
 void plan_pool_gone(struct plan *p, const struct state_pool *old, size_t pool);
 

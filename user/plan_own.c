@@ -64,7 +64,7 @@ static int join_ring(const struct state_pool *pool, struct state_pool *next)
 
 static uint64_t moved_between(const struct state_pool *old, const struct state_pool *next)
 {
-	struct plan_pool sum = {0};
+	struct plan_pool sum = { 0 };
 
 	plan_diff(old, next, &sum);
 	for (size_t i = 0; i < sum.moves; i++) {
@@ -89,13 +89,13 @@ static void note_move(struct plan *p, const struct config_service *v, uint64_t m
 }
 
 /* The service's own table after the change, if it needs one. */
-static int own_next(struct plan *p, const struct plan_input *in, size_t service, const struct state_pool *old, bool had_own,
-		    struct diag *d)
+static int own_next(struct plan *p, const struct plan_input *in, size_t service, const struct state_pool *old,
+		    bool had_own, struct diag *d)
 {
 	const struct config_service *v = &p->next->config->service[service];
 	const struct config_pool *c = &p->next->config->pool[v->pool];
 	const struct state_pool *pool = &p->next->pool[v->pool];
-	struct state_pool table = {.name = xstrdup(pool->name)};
+	struct state_pool table = { .name = xstrdup(pool->name) };
 	struct state_own *own;
 	int err;
 
@@ -111,7 +111,7 @@ static int own_next(struct plan *p, const struct plan_input *in, size_t service,
 	}
 	p->next->own = xreallocarray(p->next->own, p->next->owns + 1, sizeof(*p->next->own));
 	own = &p->next->own[p->next->owns++];
-	*own = (struct state_own){service, table};
+	*own = (struct state_own){ service, table };
 	if (!table.region && table.layout.bits)
 		plan_add(p, PLAN_OWN_BUILD, p->next->owns - 1, 0, NULL, "%s", "");
 	return 0;
@@ -145,7 +145,8 @@ int plan_owns(struct plan *p, const struct plan_input *in, struct diag *d)
 		}
 		if (v->track == RINGLB_TRACK_NONE) {
 			if (strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name))
-				note_move(p, v, moved_between(state_table(in->running, was), &p->next->pool[v->pool]), false);
+				note_move(p, v, moved_between(state_table(in->running, was), &p->next->pool[v->pool]),
+					  false);
 			continue;
 		}
 		if (own || strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name))

@@ -60,8 +60,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 static bool backend_changed(const struct state_backend *a, const struct state_backend *b)
 {
 	return strcmp(a->name, b->name) || a->weight != b->weight || a->points != b->points || a->state != b->state ||
-	       a->cut != b->cut ||
-	       !same_text(a->zone, b->zone);
+	       a->cut != b->cut || !same_text(a->zone, b->zone);
 }
 
 static void removed(struct plan *p, const struct state_pool *old, const struct state_pool *next, size_t pool)
@@ -76,11 +75,11 @@ static void removed(struct plan *p, const struct state_pool *old, const struct s
 			continue;
 		address_text(&was->address, text);
 		if (was_leaving)
-			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left", old->name,
-				 was->name, text);
+			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left",
+				 old->name, was->name, text);
 		else
-			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)%s", old->name,
-				 was->name, text,
+			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)%s",
+				 old->name, was->name, text,
 				 is ? ", leaving: no new flow, its old ones until they end" : ", its flows are cut");
 	}
 }
@@ -92,9 +91,10 @@ static int added(struct plan *p, struct state_pool *next, size_t pool, size_t i,
 	char text[ADDRESS_TEXT];
 
 	if (index < 0) {
-		diag_error(d, "too-many-backends", "",
-			   "no index is free for backend %s of pool %s: %u backends are the limit, those still leaving counted",
-			   b->name, next->name, RINGLB_MAX_BACKENDS);
+		diag_error(
+			d, "too-many-backends", "",
+			"no index is free for backend %s of pool %s: %u backends are the limit, those still leaving counted",
+			b->name, next->name, RINGLB_MAX_BACKENDS);
 		return -ENOSPC;
 	}
 	b->index = (uint16_t)index;

@@ -33,7 +33,7 @@ static struct service_ref *sorted(const struct config *c)
 	struct service_ref *r = xcalloc(c->services + 1, sizeof(*r));
 
 	for (size_t i = 0; i < c->services; i++)
-		r[i] = (struct service_ref){&c->service[i], i};
+		r[i] = (struct service_ref){ &c->service[i], i };
 	qsort(r, c->services, sizeof(*r), ref_order);
 	return r;
 }
@@ -92,7 +92,8 @@ static void service_added(struct plan *p, const struct config_service *v)
 	char where[80];
 
 	plan_add(p, PLAN_SERVICE_ADD, 0, 0, v->name, "service %s: added, %s to pool %s, forward %s", v->name,
-		 location(v, where, sizeof(where)), p->next->config->pool[v->pool].name, config_forward_name(v->forward));
+		 location(v, where, sizeof(where)), p->next->config->pool[v->pool].name,
+		 config_forward_name(v->forward));
 }
 
 size_t plan_service_was(const struct state *running, const struct config_service *v)

@@ -10,8 +10,9 @@
 static int complain(const struct state_pool *next, int err, struct diag *d)
 {
 	diag_error(d, "pool-too-large", "", "pool %s can't be built: %s", next->name,
-		   err == -ENOMEM ? "out of memory" :
-				    "too many points: lower vnodes or weights, or settle first if arcs are still moving");
+		   err == -ENOMEM ?
+			   "out of memory" :
+			   "too many points: lower vnodes or weights, or settle first if arcs are still moving");
 	return err;
 }
 
@@ -24,7 +25,7 @@ int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag 
 	for (size_t i = 0; i < next->backends; i++) {
 		const struct state_backend *b = &next->backend[i];
 
-		member[i] = (struct ring_member){b->identity, backend_takes_flows(b) ? b->points : 0};
+		member[i] = (struct ring_member){ b->identity, backend_takes_flows(b) ? b->points : 0 };
 	}
 	err = ring_build(member, next->backends, &next->ring);
 	free(member);
@@ -37,7 +38,8 @@ static bool table_same(const struct state_pool *old, const struct state_pool *ne
 	if (old->backends != next->backends || old->arcs.count != next->arcs.count)
 		return false;
 	for (size_t i = 0; i < next->backends; i++)
-		if (old->backend[i].index != next->backend[i].index || !backend_same(&old->backend[i], &next->backend[i]))
+		if (old->backend[i].index != next->backend[i].index ||
+		    !backend_same(&old->backend[i], &next->backend[i]))
 			return false;
 	for (size_t i = 0; i < next->arcs.count; i++) {
 		const struct arc *a = &old->arcs.arc[i], *b = &next->arcs.arc[i];
@@ -110,7 +112,7 @@ static void drop_unneeded(const struct plan_input *in, struct state_pool *next)
 int plan_arcs(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
 	      struct state_pool *next, uint64_t *settled, struct diag *d)
 {
-	struct arcs was = {0};
+	struct arcs was = { 0 };
 	uint64_t moved;
 	int err = 0;
 

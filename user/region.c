@@ -14,7 +14,7 @@ static uint32_t round_up(uint32_t length)
 
 void regions_init(struct regions *r, size_t tables_bytes)
 {
-	*r = (struct regions){.end = (uint32_t)(tables_bytes - RINGLB_TABLES_SLACK)};
+	*r = (struct regions){ .end = (uint32_t)(tables_bytes - RINGLB_TABLES_SLACK) };
 }
 
 void regions_add(struct regions *r, uint32_t offset, uint32_t length)
@@ -26,7 +26,7 @@ void regions_add(struct regions *r, uint32_t offset, uint32_t length)
 	r->used = xreallocarray(r->used, r->count + 1, sizeof(*r->used));
 	for (; i > 0 && r->used[i - 1].offset > offset; i--)
 		r->used[i] = r->used[i - 1];
-	r->used[i] = (struct region){offset, round_up(length)};
+	r->used[i] = (struct region){ offset, round_up(length) };
 	r->count++;
 }
 

@@ -11,9 +11,9 @@ struct region {
 };
 
 struct regions {
-	struct region *used;	/* sorted by offset */
+	struct region *used; /* sorted by offset */
 	size_t count;
-	uint32_t end;		/* bytes of the map that may be used */
+	uint32_t end; /* bytes of the map that may be used */
 };
 
 void regions_init(struct regions *r, size_t tables_bytes);

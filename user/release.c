@@ -22,8 +22,8 @@ static void add_others(const struct instance *i, struct netlink *nl, struct next
 
 	while (dir && (e = readdir(dir))) {
 		char *pins = xasprintf("%s/%s", i->bpffs, e->d_name);
-		struct instance other = {.name = e->d_name, .bpffs = i->bpffs, .pins = pins};
-		struct diag ignored = {0};
+		struct instance other = { .name = e->d_name, .bpffs = i->bpffs, .pins = pins };
+		struct diag ignored = { 0 };
 		struct running r;
 
 		if (e->d_name[0] != '.' && strcmp(e->d_name, i->name) && !running_open(&other, &r, &ignored)) {

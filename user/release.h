@@ -11,6 +11,7 @@
  * Ends the care for the neighbours of old's backends, but for those that keep's backends (NULL: none) or those of other
  * instances go through.
  */
-void release_neighbours(const struct instance *i, struct netlink *nl, const struct state *old, const struct state *keep);
+void release_neighbours(const struct instance *i, struct netlink *nl, const struct state *old,
+			const struct state *keep);
 
 #endif

@@ -128,7 +128,8 @@ int running_input(const struct running *r, struct plan_input *in, struct diag *d
 		diag_error(d, "clock", "", "the program lookup can't be run: %s", strerror(-err));
 	for (size_t i = 0; i < state_tables(s); i++)
 		for (size_t j = 0; j < state_table_at(s, i)->backends; j++)
-			incarnation[state_table_at(s, i)->backend[j].index] = state_table_at(s, i)->backend[j].incarnation;
+			incarnation[state_table_at(s, i)->backend[j].index] =
+				state_table_at(s, i)->backend[j].incarnation;
 	table.bucket = datapath_flows(r->dp, &table.buckets);
 	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, flows);
 	free(incarnation);

@@ -29,11 +29,11 @@ static struct entry *entries(const struct config *c, uint32_t *count)
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->services; i++)
-		e[i] = (struct entry){&c->service[i].address, &c->service[i], i};
+		e[i] = (struct entry){ &c->service[i].address, &c->service[i], i };
 	qsort(e, c->services, sizeof(*e), entry_order);
 	for (size_t i = 0; i < c->services; i++)
 		if (!i || !address_equal(e[i].address, e[i - 1].address))
-			e[c->services + n++] = (struct entry){.address = e[i].address};
+			e[c->services + n++] = (struct entry){ .address = e[i].address };
 	*count = (uint32_t)(c->services + n);
 	return e;
 }

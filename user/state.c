@@ -69,17 +69,15 @@ const char *backend_state_name(enum backend_state s)
 const char *state_edit_kind_name(enum state_edit_kind k)
 {
 	static const char *const name[] = {
-		[EDIT_ADD] = "add",
-		[EDIT_DELETE] = "delete",
-		[EDIT_WEIGHT] = "weight",
-		[EDIT_STATE] = "state",
-		[EDIT_ROLLBACK] = "rollback",
+		[EDIT_ADD] = "add",     [EDIT_DELETE] = "delete",     [EDIT_WEIGHT] = "weight",
+		[EDIT_STATE] = "state", [EDIT_ROLLBACK] = "rollback",
 	};
 
 	return name[k];
 }
 
-void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend, const char *value)
+void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend,
+		    const char *value)
 {
 	s->edit = xreallocarray(s->edit, s->edits + 1, sizeof(*s->edit));
 	s->edit[s->edits++] = (struct state_edit){
@@ -167,7 +165,7 @@ static XXH128_hash_t pool_digest(const struct state_pool *p)
 		struct {
 			uint64_t last;
 			XXH64_hash_t owner;
-		} piece = {a->last, owner[a->owner]};
+		} piece = { a->last, owner[a->owner] };
 
 		XXH3_128bits_update(x, &piece, sizeof(piece));
 	}
@@ -199,7 +197,7 @@ void state_digest(const struct state *s, char out[33])
 	struct {
 		uint64_t fingerprint; /* keyed, so that it says nothing about the key */
 		uint64_t services;
-	} head = {.services = c->services};
+	} head = { .services = c->services };
 	__u64 key[2], text[2];
 	XXH3_state_t *x = XXH3_createState();
 

@@ -18,15 +18,15 @@ enum backend_state { BACKEND_UP, BACKEND_DRAIN, BACKEND_MAINT, BACKEND_LEAVING }
 
 /* A backend of a pool: in the kernel an (identity, address), with an index and an incarnation. Immutable while it lives, but for state, weight and points. */
 struct state_backend {
-	char *name, *identity, *zone;	/* zone may be NULL */
+	char *name, *identity, *zone; /* zone may be NULL */
 	struct address address;
 	uint32_t weight;
-	uint32_t points;		/* on the ring when it takes flows */
+	uint32_t points; /* on the ring when it takes flows */
 	enum backend_state state;
-	bool cut;			/* drain: its flows were given up, by --cut or drain_max */
-	uint32_t since;			/* drain, leaving: stamp of when it began; else 0 */
-	uint16_t index;			/* in the map backends; RINGLB_NO_BACKEND: not given yet */
-	uint16_t incarnation;		/* from 1 */
+	bool cut;             /* drain: its flows were given up, by --cut or drain_max */
+	uint32_t since;       /* drain, leaving: stamp of when it began; else 0 */
+	uint16_t index;       /* in the map backends; RINGLB_NO_BACKEND: not given yet */
+	uint16_t incarnation; /* from 1 */
 };
 
 /* A pool, or what a service that has been given another pool uses until its old flows have ended: a table of its own. */
@@ -53,29 +53,30 @@ enum state_edit_kind { EDIT_ADD, EDIT_DELETE, EDIT_WEIGHT, EDIT_STATE, EDIT_ROLL
 struct state_edit {
 	enum state_edit_kind kind;
 	char *pool, *backend; /* NULL for a rollback */
-	char *value;	      /* address, weight, state, or the generation returned to */
+	char *value;          /* address, weight, state, or the generation returned to */
 };
 
 struct state {
 	struct config *config; /* owned */
 	uint32_t generation;   /* 0: nothing runs */
 	uint64_t revision;
-	char digest[33];	/* hex, see state_digest */
+	char digest[33];         /* hex, see state_digest */
 	struct state_pool *pool; /* pool[i] is config->pool[i]'s */
 	size_t pools;
 	struct state_own *own;
 	size_t owns;
 	struct state_edit *edit; /* since the last apply of a file */
 	size_t edits;
-	uint32_t *ifindex; /* of config->interface[i], as attached; 0: not yet */
+	uint32_t *ifindex;       /* of config->interface[i], as attached; 0: not yet */
 	uint16_t *service_index; /* of config->service[i], in service_stats */
 };
 
 void state_free(struct state *s);
-void state_pool_clear(struct state_pool *p);	/* frees what it holds */
+void state_pool_clear(struct state_pool *p); /* frees what it holds */
 const char *backend_state_name(enum backend_state s);
 const char *state_edit_kind_name(enum state_edit_kind k);
-void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend, const char *value);
+void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend,
+		    const char *value);
 /* Every table there is: the pools', then the services' own; i < state_tables(s). */
 size_t state_tables(const struct state *s);
 struct state_pool *state_table_at(const struct state *s, size_t i);

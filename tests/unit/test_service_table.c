@@ -48,8 +48,13 @@ static void fixture_make(struct fixture *f, size_t services)
 	f->config.services = services;
 	f->arc = (struct arc){ .last = UINT32_MAX };
 	f->pool.region = 0x4000;
-	f->pool.layout = (struct table_layout){ .bits = 3, .points = 77, .owners = 5, .index_off = 0x40,
-						.points_off = 0x80, .cold_off = 0x100, .owners_off = 0x180 };
+	f->pool.layout = (struct table_layout){ .bits = 3,
+						.points = 77,
+						.owners = 5,
+						.index_off = 0x40,
+						.points_off = 0x80,
+						.cold_off = 0x100,
+						.owners_off = 0x180 };
 	f->pool.arcs = (struct arcs){ &f->arc, 1 };
 	f->state = (struct state){ .config = &f->config, .pool = &f->pool, .pools = 1 };
 	f->state.service_index = xcalloc(services + 1, sizeof(*f->state.service_index));
@@ -65,9 +70,13 @@ static void fixture_free(struct fixture *f)
 
 static void set_service(struct fixture *f, size_t i, struct address address, uint16_t port, uint8_t protocol)
 {
-	f->config.service[i] = (struct config_service){ .address = address, .port = port, .protocol = protocol,
-							.forward = RINGLB_FORWARD_IPIP, .source_prefix4 = 24,
-							.source_prefix6 = 56, .track = RINGLB_TRACK_MOVED };
+	f->config.service[i] = (struct config_service){ .address = address,
+							.port = port,
+							.protocol = protocol,
+							.forward = RINGLB_FORWARD_IPIP,
+							.source_prefix4 = 24,
+							.source_prefix6 = 56,
+							.track = RINGLB_TRACK_MOVED };
 }
 
 /* The table in memory as the kernel has it. */
@@ -114,7 +123,8 @@ static const struct ringlb_service *find(const struct encoded *e, const struct a
 			continue;
 		assert_true(number <= e->layout.entries);
 		s = (const struct ringlb_service *)(e->base + r->services_off - REGION) + (number - 1);
-		if (!memcmp(s->address, a->byte, sizeof(s->address)) && s->port == htons(port) && s->protocol == protocol)
+		if (!memcmp(s->address, a->byte, sizeof(s->address)) && s->port == htons(port) &&
+		    s->protocol == protocol)
 			return s;
 	}
 	return NULL;
@@ -325,7 +335,7 @@ static void test_no_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),	cmocka_unit_test(test_any_port), cmocka_unit_test(test_no_table),
+		cmocka_unit_test(test_none),    cmocka_unit_test(test_any_port), cmocka_unit_test(test_no_table),
 		cmocka_unit_test(test_regular), cmocka_unit_test(test_random),
 	};
 
