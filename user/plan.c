@@ -156,13 +156,29 @@ static void setting(struct plan *p, const char *what, const char *from, const ch
 		plan_add(p, PLAN_SETTING, 0, 0, what, "%s: %s -> %s", what, from, to);
 }
 
-static void setting_number(struct plan *p, const char *what, double from, double to)
+static void setting_number(struct plan *p, const char *what, uint64_t from, uint64_t to)
 {
 	char a[32], b[32];
 
-	snprintf(a, sizeof(a), "%g", from);
-	snprintf(b, sizeof(b), "%g", to);
+	snprintf(a, sizeof(a), "%llu", (unsigned long long)from);
+	snprintf(b, sizeof(b), "%llu", (unsigned long long)to);
 	setting(p, what, a, b);
+}
+
+/* As configured: a percentage of up to six decimal places, 100 at most. */
+static const char *limit_text(double fraction, char buf[32])
+{
+	if (fraction < 0)
+		return "none";
+	snprintf(buf, 32, "%.9g%%", 100 * fraction);
+	return buf;
+}
+
+static void setting_limit(struct plan *p, const char *what, double from, double to)
+{
+	char a[32], b[32];
+
+	setting(p, what, limit_text(from, a), limit_text(to, b));
 }
 
 static void setting_address(struct plan *p, const char *what, bool has_from, const struct address *from, bool has_to,
@@ -182,9 +198,9 @@ static void pool_settings(struct plan *p, const struct config_pool *was, const s
 	snprintf(label, sizeof(label), "pool %s: placement", is->name);
 	setting(p, label, config_placement_name(was->placement), config_placement_name(is->placement));
 	snprintf(label, sizeof(label), "pool %s: settle_after (ms)", is->name);
-	setting_number(p, label, (double)was->settle_after_ms, (double)is->settle_after_ms);
+	setting_number(p, label, was->settle_after_ms, is->settle_after_ms);
 	snprintf(label, sizeof(label), "pool %s: drain_max (ms)", is->name);
-	setting_number(p, label, (double)was->drain_max_ms, (double)is->drain_max_ms);
+	setting_number(p, label, was->drain_max_ms, is->drain_max_ms);
 	snprintf(label, sizeof(label), "pool %s: quorum", is->name);
 	setting_number(p, label, was->quorum, is->quorum);
 }
@@ -201,7 +217,7 @@ static void settings(struct plan *p, const struct config *was)
 	setting_address(p, "tunnel_source ipv4", was->has_tunnel4, &was->tunnel4, is->has_tunnel4, &is->tunnel4);
 	setting_address(p, "tunnel_source ipv6", was->has_tunnel6, &was->tunnel6, is->has_tunnel6, &is->tunnel6);
 	setting(p, "status_listen", or_none(was->status_listen), or_none(is->status_listen));
-	setting_number(p, "max_move", was->max_move, is->max_move);
+	setting_limit(p, "max_move", was->max_move, is->max_move);
 	setting_number(p, "flows established", was->flows_established, is->flows_established);
 	setting_number(p, "flows opening", was->flows_opening, is->flows_opening);
 	for (size_t i = 0; i < is->pools; i++) {
