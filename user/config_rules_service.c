@@ -209,8 +209,8 @@ void check_services(struct parse *p)
 			fault_warning(&p->f, p->pools->child[i], "unused-pool", "no service uses pool %s",
 				      p->c->pool[i].name);
 	}
-	if (p->c->services > RINGLB_MAX_SERVICES - 1)
+	if (p->c->services > RINGLB_MAX_SERVICES)
 		fault(&p->f, p->services, "too-many-services", "%s services; the limit is %s",
-		      count_text(p->c->services, total), count_text(RINGLB_MAX_SERVICES - 1, limit));
+		      count_text(p->c->services, total), count_text(RINGLB_MAX_SERVICES, limit));
 	free(use);
 }

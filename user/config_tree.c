@@ -10,7 +10,7 @@ struct builder {
 	struct faults *f;
 	struct node *root, *open;	/* open: the innermost collection that has not ended */
 	struct node *key;		/* the value that waits: its key has come */
-	size_t nodes, documents;
+	size_t values, documents;
 	unsigned int depth;
 	unsigned int skip;		/* collections open inside a key, which is no text: ignored */
 	bool stop;
@@ -64,17 +64,12 @@ const char *node_kind_text(const struct node *n)
 	return "something else";
 }
 
-static struct node *node_new(struct builder *b, const yaml_mark_t *mark)
+static struct node *node_new(const yaml_mark_t *mark)
 {
 	struct node *n = xcalloc(1, sizeof(*n));
 
 	n->line = (unsigned int)mark->line + 1;
 	n->column = (unsigned int)mark->column + 1;
-	if (++b->nodes == TREE_MAX_NODES) {
-		fault_at(b->f, DIAG_ERROR, "too-large", n->line, n->column,
-			 "more than %u values in one file: no configuration within the limits is as large", TREE_MAX_NODES);
-		b->stop = true;
-	}
 	return n;
 }
 
@@ -83,6 +78,11 @@ static void place(struct builder *b, struct node *n)
 {
 	struct node *p = b->open;
 
+	if (++b->values > TREE_MAX_VALUES) {
+		fault_at(b->f, DIAG_ERROR, "too-large", n->line, n->column,
+			 "more than %u values in one file: no configuration within the limits is as large", TREE_MAX_VALUES);
+		b->stop = true;
+	}
 	if (!p) {
 		b->root = n;
 		return;
@@ -138,7 +138,7 @@ static void on_scalar(struct builder *b, const yaml_event_t *e)
 {
 	const char *text = (const char *)e->data.scalar.value;
 	size_t length = e->data.scalar.length;
-	struct node *n = node_new(b, &e->start_mark);
+	struct node *n = node_new(&e->start_mark);
 
 	refuse_extras(b, n, e->data.scalar.anchor, e->data.scalar.tag);
 	n->kind = NODE_TEXT;
@@ -161,7 +161,7 @@ static void on_scalar(struct builder *b, const yaml_event_t *e)
 
 static void on_alias(struct builder *b, const yaml_event_t *e)
 {
-	struct node *n = node_new(b, &e->start_mark);
+	struct node *n = node_new(&e->start_mark);
 	char shown[CLIP_TEXT];
 
 	fault_at(b->f, DIAG_ERROR, "anchor", n->line, n->column,
@@ -175,10 +175,20 @@ static void on_alias(struct builder *b, const yaml_event_t *e)
 		place(b, n);
 }
 
+static void check_depth(struct builder *b, const yaml_event_t *e)
+{
+	if (b->depth + b->skip <= TREE_MAX_DEPTH)
+		return;
+	fault_at(b->f, DIAG_ERROR, "too-deep", (unsigned int)e->start_mark.line + 1,
+		 (unsigned int)e->start_mark.column + 1,
+		 "lists and mappings more than %u deep in each other: no configuration is nested like that", TREE_MAX_DEPTH);
+	b->stop = true;
+}
+
 static void on_start(struct builder *b, const yaml_event_t *e, enum node_kind kind, const yaml_char_t *anchor,
 		     const yaml_char_t *tag)
 {
-	struct node *n = node_new(b, &e->start_mark);
+	struct node *n = node_new(&e->start_mark);
 
 	refuse_extras(b, n, anchor, tag);
 	n->kind = kind;
@@ -189,12 +199,8 @@ static void on_start(struct builder *b, const yaml_event_t *e, enum node_kind ki
 	}
 	place(b, n);
 	b->open = n;
-	if (++b->depth > TREE_MAX_DEPTH) {
-		fault_at(b->f, DIAG_ERROR, "too-deep", n->line, n->column,
-			 "lists and mappings more than %u deep in each other: no configuration is nested like that",
-			 TREE_MAX_DEPTH);
-		b->stop = true;
-	}
+	b->depth++;
+	check_depth(b, e);
 }
 
 static void on_event(struct builder *b, const yaml_event_t *e)
@@ -204,6 +210,7 @@ static void on_event(struct builder *b, const yaml_event_t *e)
 
 	if (b->skip) {
 		b->skip += (unsigned int)start - (unsigned int)end;
+		check_depth(b, e);
 		return;
 	}
 	if (e->type == YAML_DOCUMENT_START_EVENT && b->documents++) {
@@ -322,7 +329,7 @@ struct node *tree_parse(const char *text, size_t length, struct faults *f)
 		return NULL;
 	}
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+	yaml_parser_set_input_string(&parser, (const unsigned char *)(length ? text : ""), length);
 	while (!end && !b.stop) {
 		if (!yaml_parser_parse(&parser, &event)) {
 			syntax_fault(&b, &parser, text, length);

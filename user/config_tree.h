@@ -13,7 +13,7 @@
 #include "config_fault.h"
 
 #define TREE_MAX_BYTES (32u << 20)
-#define TREE_MAX_NODES (4u << 20)
+#define TREE_MAX_VALUES (2u << 20) /* the largest configuration within the limits has 1.6 million */
 #define TREE_MAX_DEPTH 16u
 
 enum node_kind {
