@@ -11,8 +11,7 @@
 
 #include "ringlb_abi.h"
 
-/* The largest offset into `tables` that may be read at: its size less RINGLB_TABLES_SLACK. */
-const volatile __u32 tables_bound;
+const volatile struct ringlb_sizes sizes;
 
 /*
  * No BTF type for this one: its size differs with every load, and a type that contradicts it makes libbpf warn and try
@@ -48,6 +47,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct ringlb_verdict_counters);
 } verdicts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ringlb_flow_counters);
+} flow_stats SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

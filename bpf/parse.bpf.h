@@ -29,6 +29,13 @@
 #define MAX_VLAN_TAGS 2
 #define FRAGMENT_MASK 0x3fff /* "more fragments" and the offset */
 
+/* The byte of the TCP header with its flags. */
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_RST 0x04
+#define TCP_ACK 0x10
+#define TCP_FLAGS_OFFSET 13
+
 struct packet {
 	__u64 client[2]; /* addresses, 16 bytes as loaded from memory, IPv4 mapped */
 	__u64 service[2];
@@ -37,6 +44,9 @@ struct packet {
 	__u8 protocol; /* TCP or UDP; 0, with ports 0, where they are not to be used, and `fault` says why */
 	__u8 tos;      /* DSCP and ECN */
 	bool ipv6;
+	__u8 tcp_flags; /* TCP_*; 0 for other protocols */
+	bool payload;	/* TCP: the segment carries data */
+	__u32 sequence; /* TCP */
 	enum ringlb_verdict fault; /* the verdict if the packet is for a service address */
 	__u32 frame;               /* bytes */
 	__u32 network;             /* offset of the IP header */
@@ -75,6 +85,9 @@ static __always_inline enum ringlb_verdict parse_ports(struct packet *p, void *t
 			return RINGLB_VERDICT_DROPPED_MALFORMED;
 		p->client_port = tcp->source;
 		p->service_port = tcp->dest;
+		p->tcp_flags = *((__u8 *)tcp + TCP_FLAGS_OFFSET);
+		p->payload = rest > tcp->doff * 4u;
+		p->sequence = bpf_ntohl(tcp->seq);
 	} else if (protocol == IPPROTO_UDP) {
 		struct udphdr *udp = transport;
 
@@ -167,6 +180,7 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 
 	p->frame = end - data;
 	p->protocol = 0;
+	p->tcp_flags = 0;
 	p->client_port = 0;
 	p->service_port = 0;
 	if (ethertype == bpf_htons(ETH_P_IP))

@@ -74,16 +74,27 @@ static __always_inline bool ring_search(const void *t, const struct ringlb_servi
 	return true;
 }
 
-/* The backend that owns the position: an index, or RINGLB_NO_BACKEND where the table contradicts itself. */
-static __always_inline __u32 ring_owner(const void *t, const struct ringlb_service *s, __u32 position)
-{
-	const __u16 *owner;
-	__u32 at, point;
+#define TABLE_FAULT 0x10000u /* not an index: the table contradicts itself */
 
-	if (!ring_search(t, s, position, &at, &point))
-		return RINGLB_NO_BACKEND;
-	owner = table_at(t, s->owners_off + (__u64)(point & ((1u << (s->bits - 1)) - 1)) * sizeof(*owner));
-	return owner ? *owner : RINGLB_NO_BACKEND;
+/* The backend with a table's own number: an index, RINGLB_NO_BACKEND for nobody, or TABLE_FAULT. */
+static __always_inline __u32 table_backend(const void *t, const struct ringlb_service *s, __u32 number)
+{
+	const __u16 *owner = table_at(t, s->owners_off + (__u64)number * sizeof(*owner));
+
+	return owner ? *owner : TABLE_FAULT;
+}
+
+/* Fills in owner and moved; *at is the arc's place in the table. */
+static __always_inline void find_owner(struct choice *c, __u32 *at)
+{
+	__u32 bits = c->service->bits, point;
+
+	if (!ring_search(c->tables, c->service, c->position, at, &point)) {
+		c->owner = TABLE_FAULT;
+		return;
+	}
+	c->moved = point >> (bits - 1) & 1;
+	c->owner = table_backend(c->tables, c->service, point & ((1u << (bits - 1)) - 1));
 }
 
 #endif

@@ -12,13 +12,18 @@
 #include "parse.bpf.h"
 #include "service.bpf.h"
 #include "ring.bpf.h"
+#include "flows.bpf.h"
 #include "forward.bpf.h"
 #include "count.bpf.h"
 
-/* Parse, service, hash, owner: what both programs do. Writes nothing. */
-static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct packet *p, struct choice *c)
+/*
+ * Parse, service, hash, owner: what both programs do. In an ordinary arc nothing is read or written besides; `writes`,
+ * a constant, says whether what happens in a moved one is to be remembered.
+ */
+static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct packet *p, struct choice *c, bool writes)
 {
 	enum ringlb_verdict verdict = parse(ctx, p);
+	__u32 at = 0;
 
 	if (verdict != GO_ON)
 		return verdict;
@@ -29,28 +34,34 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 		return p->fault;
 	if (!c->service->bits)
 		return RINGLB_VERDICT_DROPPED_NO_BACKEND;
-	c->position = flow_position(c->root, c->service, p);
-	c->owner = ring_owner(c->tables, c->service, c->position);
-	return c->owner == RINGLB_NO_BACKEND ? RINGLB_VERDICT_DROPPED_INTERNAL : GO_ON;
+	find_position(c, p);
+	find_owner(c, &at);
+	c->backend = c->owner;
+	c->previous = c->owner;
+	if (unlikely(keeps_flows(c)))
+		keep_flow(c, p, at, writes);
+	if (likely(c->backend < RINGLB_NO_BACKEND))
+		return GO_ON;
+	return c->backend == RINGLB_NO_BACKEND ? RINGLB_VERDICT_DROPPED_NO_BACKEND : RINGLB_VERDICT_DROPPED_INTERNAL;
 }
 
 /* The whole way of a packet. *action is what to do with it where the verdict is "forwarded". */
 static __always_inline enum ringlb_verdict steer(struct xdp_md *ctx, struct choice *c, int *action)
 {
 	struct packet p;
-	enum ringlb_verdict verdict = choose(ctx, &p, c);
+	enum ringlb_verdict verdict = choose(ctx, &p, c, true);
 	struct ringlb_backend *b;
 
 	if (verdict != GO_ON)
 		return verdict;
-	b = bpf_map_lookup_elem(&backends, &c->owner);
+	b = bpf_map_lookup_elem(&backends, &c->backend);
 	if (!b)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	verdict = forward(ctx, &p, c, b, action);
 	if (verdict != GO_ON)
 		return verdict;
 	count_frame(&service_stats, c->service->index, p.frame);
-	count_frame(&backend_stats, c->owner, p.frame);
+	count_frame(&backend_stats, c->backend, p.frame);
 	return RINGLB_VERDICT_FORWARDED;
 }
 
@@ -59,7 +70,8 @@ static __always_inline bool begin(struct choice *c, __u64 *state)
 {
 	__u32 zero = 0;
 
-	*c = (struct choice){ .tables = bpf_map_lookup_elem(&tables, &zero), .owner = RINGLB_NO_BACKEND };
+	*c = (struct choice){ .tables = bpf_map_lookup_elem(&tables, &zero), .backend = RINGLB_NO_BACKEND,
+			      .owner = RINGLB_NO_BACKEND };
 	if (!c->tables)
 		return false;
 	*state = *(const volatile __u64 *)&c->tables->state;
@@ -96,7 +108,7 @@ int lookup(struct xdp_md *ctx)
 
 	if (!begin(&c, &state))
 		return XDP_ABORTED;
-	verdict = choose(ctx, &p, &c);
+	verdict = choose(ctx, &p, &c, false);
 	out = (void *)(long)ctx->data;
 	if ((void *)(out + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;
@@ -104,9 +116,11 @@ int lookup(struct xdp_md *ctx)
 		.verdict = verdict,
 		.position = c.position,
 		.service = c.service ? c.service->index : RINGLB_NO_BACKEND,
-		.backend = c.owner,
+		.backend = c.backend,
 		.owner = c.owner,
-		.previous = c.owner,
+		.previous = c.previous,
+		.moved = c.moved,
+		.tracked = c.tracked,
 		.revision = state >> 1,
 		.jiffies = bpf_jiffies64(),
 	};

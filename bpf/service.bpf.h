@@ -14,8 +14,13 @@ struct choice {
 	const struct ringlb_tables *tables;
 	const struct ringlb_root *root;       /* of the side that was current when the packet came */
 	const struct ringlb_service *service; /* NULL: for none */
+	__u64 fingerprint; /* of the flow; not yet known where the position is not the flow's */
 	__u32 position;
-	__u32 owner; /* index of a backend, or RINGLB_NO_BACKEND */
+	__u32 backend; /* index of the one that the packet goes to, or RINGLB_NO_BACKEND */
+	__u32 owner;   /* of the position, likewise */
+	__u32 previous; /* of a moved arc that a flow is kept in, likewise */
+	bool moved;    /* the arc is a moved one */
+	bool tracked;  /* the flow table decided */
 };
 
 /* Of the 4 bytes behind a service's address, as loaded, those that belong to its key: port and protocol. */
@@ -27,7 +32,7 @@ struct choice {
  */
 static __always_inline const void *table_at(const void *t, __u64 offset)
 {
-	if (unlikely(offset > tables_bound))
+	if (unlikely(offset > sizes.tables_bound))
 		return NULL;
 	/* Else clang adds before it compares: "math between map_value pointer and register with unbounded min value". */
 	asm volatile("" : "+r"(offset));
@@ -100,11 +105,8 @@ static __always_inline __u32 source_position(const struct ringlb_root *root, con
 	return flow_hash_siphash13(root->hash_key, in, 2) >> 32;
 }
 
-static __always_inline __u32 flow_position(const struct ringlb_root *root, const struct ringlb_service *s,
-					   const struct packet *p)
+static __always_inline __u64 flow_fingerprint(const struct ringlb_root *root, const struct packet *p)
 {
-	if (s->affinity == RINGLB_AFFINITY_SOURCE)
-		return source_position(root, s, p);
 	if (!p->ipv6) {
 		struct flow_key4 key = {
 			.client = unmapped_ipv4(p->client[1]),
@@ -114,7 +116,7 @@ static __always_inline __u32 flow_position(const struct ringlb_root *root, const
 			.protocol = p->protocol,
 		};
 
-		return flow_hash4(root->hash_key, &key);
+		return flow_fingerprint4(root->hash_key, &key);
 	} else {
 		struct flow_key6 key = {
 			.client_port = p->client_port,
@@ -124,8 +126,18 @@ static __always_inline __u32 flow_position(const struct ringlb_root *root, const
 
 		__builtin_memcpy(key.client, p->client, sizeof(key.client));
 		__builtin_memcpy(key.service, p->service, sizeof(key.service));
-		return flow_hash6(root->hash_key, &key);
+		return flow_fingerprint6(root->hash_key, &key);
 	}
+}
+
+static __always_inline void find_position(struct choice *c, const struct packet *p)
+{
+	if (c->service->affinity == RINGLB_AFFINITY_SOURCE) {
+		c->position = source_position(c->root, c->service, p);
+		return;
+	}
+	c->fingerprint = flow_fingerprint(c->root, p);
+	c->position = c->fingerprint >> 32;
 }
 
 #endif

@@ -90,21 +90,33 @@ static inline __attribute__((always_inline)) __u64 flow_hash_siphash13(const __u
 	return flow_hash_siphash(key, in, words, 1, 3);
 }
 
-/* Positions of flows on the ring. */
-static inline __attribute__((always_inline)) __u32 flow_hash4(const __u64 key[2], const struct flow_key4 *flow)
+/* The whole hash of a flow, by which the flow table knows it, and its position on the ring: the upper half. */
+static inline __attribute__((always_inline)) __u64 flow_fingerprint4(const __u64 key[2],
+									 const struct flow_key4 *flow)
 {
 	__u64 in[sizeof(*flow) / 8];
 
 	__builtin_memcpy(in, flow, sizeof(in));
-	return (__u32)(flow_hash_siphash13(key, in, sizeof(in) / 8) >> 32);
+	return flow_hash_siphash13(key, in, sizeof(in) / 8);
+}
+
+static inline __attribute__((always_inline)) __u32 flow_hash4(const __u64 key[2], const struct flow_key4 *flow)
+{
+	return (__u32)(flow_fingerprint4(key, flow) >> 32);
+}
+
+static inline __attribute__((always_inline)) __u64 flow_fingerprint6(const __u64 key[2],
+									 const struct flow_key6 *flow)
+{
+	__u64 in[sizeof(*flow) / 8];
+
+	__builtin_memcpy(in, flow, sizeof(in));
+	return flow_hash_siphash13(key, in, sizeof(in) / 8);
 }
 
 static inline __attribute__((always_inline)) __u32 flow_hash6(const __u64 key[2], const struct flow_key6 *flow)
 {
-	__u64 in[sizeof(*flow) / 8];
-
-	__builtin_memcpy(in, flow, sizeof(in));
-	return (__u32)(flow_hash_siphash13(key, in, sizeof(in) / 8) >> 32);
+	return (__u32)(flow_fingerprint6(key, flow) >> 32);
 }
 
 /*

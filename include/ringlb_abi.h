@@ -58,7 +58,14 @@ enum ringlb_verdict {
 #define RINGLB_VERDICT_IS_DROP(verdict) ((verdict) >= RINGLB_VERDICT_DROPPED_MALFORMED)
 
 enum ringlb_forward { RINGLB_FORWARD_L2, RINGLB_FORWARD_IPIP, RINGLB_FORWARD_GUE };
-enum ringlb_affinity { RINGLB_AFFINITY_FLOW, RINGLB_AFFINITY_SOURCE, RINGLB_AFFINITY_QUIC };
+/* CRC32 and AVALANCHE: of an IPv4 client's address, source_hash.h, for the placements `nginx` and `haproxy`. */
+enum ringlb_affinity {
+	RINGLB_AFFINITY_FLOW,
+	RINGLB_AFFINITY_SOURCE,
+	RINGLB_AFFINITY_QUIC,
+	RINGLB_AFFINITY_CRC32,
+	RINGLB_AFFINITY_AVALANCHE,
+};
 enum ringlb_track { RINGLB_TRACK_NONE, RINGLB_TRACK_MOVED, RINGLB_TRACK_ALWAYS };
 
 #ifdef __clang__
@@ -88,6 +95,13 @@ struct ringlb_root {
 	__u32 generation;
 };
 _Static_assert(sizeof(struct ringlb_root) == 64, "ringlb_root");
+
+/* What the programs know of their maps before the load, read-only. */
+struct ringlb_sizes {
+	__u32 tables_bound; /* the largest offset into `tables` that may be read at: its size less RINGLB_TABLES_SLACK */
+	__u32 flow_buckets; /* elements of `flows` */
+};
+_Static_assert(sizeof(struct ringlb_sizes) == 8, "ringlb_sizes");
 
 /* An interface that packets leave through; the slot is its key in the map `outputs` too. ifindex 0: free. */
 struct ringlb_output {
@@ -189,13 +203,13 @@ _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
  */
 struct ringlb_flow {
 	__u64 fingerprint; /* 0: free */
-	__u64 established; /* stamp of the last packet << 32 | choice; choice 0: none yet */
+	__u64 established; /* deadline << 32 | choice; choice 0: none yet. From the deadline, a stamp, on it is expired */
 	__u64 opening;     /* the SYN's sequence number << 32 | choice; choice 0: none */
 	__u64 place;       /* position << 32 | service index << 16 | RINGLB_FLOW_* flags */
 };
 _Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
 #define RINGLB_FLOW_BUSY 1ull
-#define RINGLB_FLOW_CLOSING 1u /* FIN or RST seen, and no data since: expires after RINGLB_CLOSING_SECONDS */
+#define RINGLB_FLOW_CLOSING 1u /* FIN or RST seen, and no data since: silent for RINGLB_CLOSING_SECONDS it expires */
 #define RINGLB_CLOSING_SECONDS 60u
 #define RINGLB_OPENING_SECONDS 10u   /* a mere opening expires after */
 #define RINGLB_OPENING_WINDOW 65536u /* a packet belongs to the SYN whose sequence number lies at most so far behind */

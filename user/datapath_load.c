@@ -177,7 +177,10 @@ static int set_sizes(struct ringlb_bpf *skel, const struct datapath_sizes *s)
 		err = bpf_map__set_max_entries(skel->maps.service_stats, s->services);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.flows, s->flow_buckets);
-	skel->rodata->tables_bound = (uint32_t)s->tables - RINGLB_TABLES_SLACK;
+	skel->rodata->sizes = (struct ringlb_sizes){
+		.tables_bound = (uint32_t)s->tables - RINGLB_TABLES_SLACK,
+		.flow_buckets = s->flow_buckets,
+	};
 	return err;
 }
 

@@ -10,6 +10,7 @@
 	X(TABLES, "tables")                                                                                            \
 	X(BACKENDS, "backends")                                                                                        \
 	X(FLOWS, "flows")                                                                                              \
+	X(FLOW_STATS, "flow_stats")                                                                                    \
 	X(VERDICTS, "verdicts")                                                                                        \
 	X(SERVICE_STATS, "service_stats")                                                                              \
 	X(BACKEND_STATS, "backend_stats")                                                                              \

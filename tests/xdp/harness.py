@@ -79,7 +79,7 @@ class Balancer:
     def __init__(self):
         self.ifindex = {link: socket.if_nametoindex(link) for link in LINKS}
         self.object = bpf.Object(
-            BUILD / "bpf" / "ringlb.bpf.o", value_sizes={"tables": SIZE}, rodata=struct.pack("<I", SIZE - 64),
+            BUILD / "bpf" / "ringlb.bpf.o", value_sizes={"tables": SIZE}, rodata=struct.pack("<II", SIZE - 64, 1),
             max_entries={"backends": BACKENDS, "backend_stats": BACKENDS, "service_stats": SERVICES})
         self.memory = self.object.mapped("tables", SIZE)
         self.backends = self.object.mapped("backends", BACKENDS * BACKEND_SIZE)
