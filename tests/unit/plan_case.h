@@ -80,6 +80,8 @@ void case_instance_free(struct case_instance *i);
 int case_plan(const struct case_instance *i, struct config *config, struct plan *out, struct diag *d);
 /* The same where a plan must be. */
 void case_plan_good(const struct case_instance *i, const struct case_config *c, bool shuffled, struct plan *out);
+/* The incarnations that a commit gives to what is new: the first part of case_commit, which may follow. */
+void case_give_incarnations(struct case_instance *i, const struct plan *p);
 /* Carries it out. What then runs was read back from the memory; it is also compared with what the plan wanted. */
 void case_commit(struct case_instance *i, const struct plan *p);
 void case_apply(struct case_instance *i, const struct case_config *c);

@@ -154,7 +154,7 @@ static void write_tables(struct case_instance *i, const struct plan *p)
 	regions_free(&r);
 }
 
-static void give_incarnations(struct case_instance *i, const struct plan *p)
+void case_give_incarnations(struct case_instance *i, const struct plan *p)
 {
 	for (size_t j = 0; j < p->operations; j++) {
 		const struct plan_operation *o = &p->operation[j];
@@ -162,7 +162,7 @@ static void give_incarnations(struct case_instance *i, const struct plan *p)
 		if (o->kind == PLAN_BACKEND_ADD) {
 			struct state_backend *b = &p->next->pool[o->pool].backend[o->backend];
 
-			b->incarnation = ++i->incarnation[b->index];
+			b->incarnation = b->incarnation ? b->incarnation : ++i->incarnation[b->index];
 		}
 	}
 	for (size_t j = 0; j < state_tables(p->next); j++)
@@ -180,7 +180,7 @@ void case_commit(struct case_instance *i, const struct plan *p)
 {
 	struct diag d = { 0 };
 
-	give_incarnations(i, p);
+	case_give_incarnations(i, p);
 	write_tables(i, p);
 	p->next->revision++;
 	for (size_t j = 0; j < p->next->config->interfaces; j++)
