@@ -39,7 +39,7 @@ static const struct state_pool *pool_named(const struct state *s, const char *na
 	return NULL;
 }
 
-/* Some service of the pool keeps flows where they are, before or after the change. */
+/* Some service of the pool keeps flows where they are. */
 static bool keeps_flows(const struct config *c, const char *pool)
 {
 	for (size_t i = 0; i < c->services; i++)
@@ -52,7 +52,7 @@ static int pool_next(struct plan *p, const struct plan_input *in, size_t i, stru
 {
 	const struct config_pool *c = &p->next->config->pool[i];
 	const struct state_pool *old = pool_named(in->running, c->name);
-	bool keep = keeps_flows(p->next->config, c->name) || (old && keeps_flows(in->running->config, c->name));
+	bool keep = keeps_flows(p->next->config, c->name);
 	struct state_pool *next = &p->next->pool[i];
 	uint64_t settled = 0;
 	int err;
@@ -329,6 +329,7 @@ int plan_make(const struct plan_input *in, struct plan *out, struct diag *d)
 	int err;
 
 	memset(out, 0, sizeof(*out));
+	out->keeps_edits = in->keep_edits;
 	out->next = xcalloc(1, sizeof(*out->next));
 	out->next->config = in->config;
 	out->next->ifindex = xcalloc(in->config->interfaces + 1, sizeof(*out->next->ifindex));
