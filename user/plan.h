@@ -80,6 +80,7 @@ struct plan {
 	struct state *next; /* owned; config moved into it */
 	struct plan_operation *operation;
 	size_t operations;            /* 0: no change */
+	bool keeps_edits; /* see struct plan_input */
 	bool generation;              /* the configuration changes: next has a new number */
 	struct plan_service *service; /* those of which something moves though their pool's ring does not say so */
 	size_t services;

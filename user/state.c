@@ -76,9 +76,38 @@ const char *state_edit_kind_name(enum state_edit_kind k)
 	return name[k];
 }
 
-void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend,
-		    const char *value)
+static bool edit_is_about(const struct state_edit *e, const char *pool, const char *backend)
 {
+	return e->kind != EDIT_ROLLBACK && pool && backend && !strcmp(e->pool, pool) && !strcmp(e->backend, backend);
+}
+
+/* Drops what a new edit makes void. Returns whether the backend was added by an edit that is dropped. */
+static bool drop_edits(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend)
+{
+	bool was_added = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->edits; i++) {
+		struct state_edit *e = &s->edit[i];
+		bool whole = kind == EDIT_ADD || kind == EDIT_DELETE;
+
+		if (kind == EDIT_ROLLBACK || (edit_is_about(e, pool, backend) && (whole || e->kind == kind))) {
+			was_added |= e->kind == EDIT_ADD;
+			edit_clear(e);
+		} else {
+			s->edit[kept++] = *e;
+		}
+	}
+	s->edits = kept;
+	return was_added;
+}
+
+void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend, const char *value)
+{
+	bool was_added = drop_edits(s, kind, pool, backend);
+
+	if (kind == EDIT_DELETE && was_added) /* as if nothing had happened */
+		return;
 	s->edit = xreallocarray(s->edit, s->edits + 1, sizeof(*s->edit));
 	s->edit[s->edits++] = (struct state_edit){
 		.kind = kind,
@@ -86,6 +115,23 @@ void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool
 		.backend = backend ? xstrdup(backend) : NULL,
 		.value = value ? xstrdup(value) : NULL,
 	};
+}
+
+char *state_edit_text(const struct state_edit *e)
+{
+	switch (e->kind) {
+	case EDIT_ADD:
+		return xasprintf("pool %s: backend %s added (%s)", e->pool, e->backend, e->value);
+	case EDIT_DELETE:
+		return xasprintf("pool %s: backend %s deleted", e->pool, e->backend);
+	case EDIT_WEIGHT:
+		return xasprintf("pool %s: backend %s: weight %s", e->pool, e->backend, e->value);
+	case EDIT_STATE:
+		return xasprintf("pool %s: backend %s: state %s", e->pool, e->backend, e->value);
+	case EDIT_ROLLBACK:
+		break;
+	}
+	return xasprintf("rollback to generation %s", e->value);
 }
 
 size_t state_tables(const struct state *s)

@@ -75,8 +75,11 @@ void state_free(struct state *s);
 void state_pool_clear(struct state_pool *p); /* frees what it holds */
 const char *backend_state_name(enum backend_state s);
 const char *state_edit_kind_name(enum state_edit_kind k);
+/* Adds one (strings copied); edits that it makes void go: a later value, a deletion of what was added, a rollback. */
 void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend,
 		    const char *value);
+/* In words; owned by the caller. */
+char *state_edit_text(const struct state_edit *e);
 /* Every table there is: the pools', then the services' own; i < state_tables(s). */
 size_t state_tables(const struct state *s);
 struct state_pool *state_table_at(const struct state *s, size_t i);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aftermath.h"
+#include "generation.h"
+
+/* Links that a killed command attached or left, and that the published configuration does not know. */
+static void remove_stray_links(struct change *c, struct diag *d)
+{
+	const struct state *s = c->running.state;
+
+	for (size_t i = 0; i < c->running.links; i++) {
+		const struct datapath_link *l = &c->running.link[i];
+		bool known = false;
+
+		for (size_t j = 0; j < s->config->interfaces; j++)
+			known |= s->ifindex[j] == l->ifindex;
+		if (!known && !datapath_detach(c->instance->pins, l->ifindex))
+			diag_warning(d, "repaired", "",
+				     "interface %u was attached by a command that was interrupted before its change took effect: "
+				     "detached",
+				     l->ifindex);
+	}
+}
+
+static void repair(struct change *c, struct diag *d)
+{
+	const struct state *s = c->running.state;
+	unsigned int unpublished;
+	size_t bytes;
+
+	if (datapath_tables(c->running.dp, &bytes)->pending && !datapath_wait(c->running.dp)) {
+		aftermath(c->running.dp, s);
+		diag_warning(d, "repaired", "",
+			     "the command before this one was interrupted just when its change took effect: generation %u, revision "
+			     "%llu runs, and its records are complete now",
+			     s->generation, (unsigned long long)s->revision);
+	}
+	unpublished = generation_repair(c->history, s->generation);
+	if (unpublished)
+		diag_warning(d, "repaired", "",
+			     "the command before this one was interrupted before its change took effect: generation %u still runs "
+			     "(%u record%s of what was never published removed)",
+			     s->generation, unpublished, unpublished == 1 ? "" : "s");
+	remove_stray_links(c, d);
+}
+
+int change_open(const struct instance *i, struct change *c, struct diag *d)
+{
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	c->instance = i;
+	c->history = xasprintf("%s/%s", i->state_dir, i->name);
+	err = running_open(i, &c->running, d);
+	if (err == -ENOENT)
+		c->in.generation = generation_last(c->history);
+	if (err)
+		return err;
+	repair(c, d);
+	return running_input(&c->running, &c->in, d);
+}
+
+int change_plan(struct change *c, struct config *wanted, struct diag *d)
+{
+	c->in.config = wanted;
+	return plan_make(&c->in, &c->plan, d);
+}
+
+struct config *change_config(const struct change *c, struct diag *d)
+{
+	const struct config *runs = c->running.state->config;
+	struct config self_contained = *runs, *copy;
+	char *text;
+
+	self_contained.hash_key_file = NULL; /* not read again: what runs has the key */
+	text = config_emit(&self_contained, true);
+	copy = config_parse(runs->file, text, strlen(text), d);
+	free(text);
+	if (copy && runs->hash_key_file)
+		copy->hash_key_file = xstrdup(runs->hash_key_file);
+	return copy;
+}
+
+/* The first change and how many more there are. */
+static char *summarise(const struct plan *p)
+{
+	const char *first = NULL;
+	size_t more = 0;
+
+	for (size_t i = 0; i < p->operations; i++) {
+		if (!*p->operation[i].text)
+			continue;
+		more += first != NULL;
+		if (!first)
+			first = p->operation[i].text;
+	}
+	if (!first)
+		return xstrdup("no change");
+	return more ? xasprintf("%s (and %zu more)", first, more) : xstrdup(first);
+}
+
+static int record(struct change *c, const char *summary, struct diag *d)
+{
+	const struct state *next = c->plan.next;
+	char *made = summary ? NULL : summarise(&c->plan);
+	int err = generation_write(c->history, next->generation, next->digest, summary ? summary : made, next->config, d);
+
+	free(made);
+	return err;
+}
+
+int change_commit(struct change *c, const char *summary, bool recorded, struct diag *d)
+{
+	bool write = recorded && c->plan.generation;
+	size_t errors = d->errors;
+	int err = 0;
+
+	if (!c->plan.operations)
+		return 0;
+	if (write)
+		err = record(c, summary, d);
+	if (!err)
+		err = c->running.dp ? commit_apply(c->instance, &c->running, &c->plan, d) :
+				      commit_attach(c->instance, &c->plan, d);
+	if (err && d->errors == errors)
+		diag_error(d, "commit", "", "nothing was changed: %s", strerror(-err));
+	if (err && write)
+		generation_remove(c->history, c->plan.next->generation);
+	if (!err && write)
+		generation_prune(c->history, GENERATIONS_KEPT, c->plan.next->generation);
+	return err;
+}
+
+void change_close(struct change *c)
+{
+	plan_free(&c->plan);
+	running_input_free(&c->in);
+	running_close(&c->running);
+	free(c->history);
+	memset(c, 0, sizeof(*c));
+}
