@@ -60,6 +60,8 @@ void figures_free(void);
 
 /* instance.c */
 enum traffic { TRAFFIC_L2, TRAFFIC_IPIP, TRAFFIC_OTHER, TRAFFIC_KINDS };
+/* Finds ringlb beside this program; before place_enter(), after which a chroot's /proc/self/exe is another path. */
+void instance_locate(void);
 /* Loads, configures and attaches. points is each backend's. */
 void instance_start(uint32_t points);
 void instance_stop(void);

@@ -98,16 +98,21 @@ static void build_ring(bool ipv6)
 	free(member);
 }
 
+static char own_path[PATH_MAX];
+
+void instance_locate(void)
+{
+	if (readlink("/proc/self/exe", own_path, sizeof(own_path) - 1) < 0)
+		bench_die(errno, "/proc/self/exe");
+}
+
 /* By the command that people use. */
 static void attach(uint32_t points)
 {
-	char own[PATH_MAX] = "", *command;
+	/* build/tests/bench/bench, build/ringlb */
+	char *command = xasprintf("'%s/../../ringlb' --quiet --instance " INSTANCE " attach -", dirname(own_path));
 	FILE *ringlb;
 
-	if (readlink("/proc/self/exe", own, sizeof(own) - 1) < 0)
-		bench_die(errno, "/proc/self/exe");
-	/* build/tests/bench/bench, build/ringlb */
-	command = xasprintf("'%s/../../ringlb' --quiet --instance " INSTANCE " attach -", dirname(own));
 	ringlb = popen(command, "w");
 	if (!ringlb)
 		bench_die(errno, "%s", command);

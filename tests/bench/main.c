@@ -176,6 +176,7 @@ int main(int argc, char **argv)
 	if (file && !(json = fopen(file, "we")))
 		bench_die(errno, "%s", file);
 	stay_on_cpu();
+	instance_locate();
 	place_enter();
 	instance_start(POINTS);
 	packets_load();
