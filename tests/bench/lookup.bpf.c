@@ -34,12 +34,14 @@ static __always_inline __u32 in_flat(__u32 position)
 
 static __always_inline __u32 in_ring(__u32 position)
 {
-	__u32 zero = 0, which = look.which;
-	const void *t = bpf_map_lookup_elem(&tables, &zero);
+	__u32 zero = 0, at, which = look.which;
+	struct choice c = { .tables = bpf_map_lookup_elem(&tables, &zero), .position = position };
 
-	if (!t || which >= BENCH_RINGS)
+	if (!c.tables || which >= BENCH_RINGS)
 		return RINGLB_NO_BACKEND;
-	return ring_owner(t, &look.ring[which], position);
+	c.service = &look.ring[which];
+	find_owner(&c, &at);
+	return c.owner;
 }
 
 /*

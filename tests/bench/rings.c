@@ -151,7 +151,7 @@ void rings_load(void)
 	self.skel = lookup_bpf__open();
 	if (!self.skel || bpf_map__set_value_size(self.skel->maps.tables, (uint32_t)self.bytes))
 		bench_die(errno, "the look-ups");
-	self.skel->rodata->tables_bound = (uint32_t)self.bytes - RINGLB_TABLES_SLACK;
+	self.skel->rodata->sizes.tables_bound = (uint32_t)self.bytes - RINGLB_TABLES_SLACK;
 	if (lookup_bpf__load(self.skel))
 		bench_die(errno, "the look-ups");
 	write_tables();
