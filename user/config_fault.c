@@ -26,7 +26,7 @@ const char *clip(const char *text, char buf[CLIP_TEXT])
 
 const char *count_text(uint64_t value, char buf[COUNT_TEXT])
 {
-	char *p = buf + COUNT_TEXT - 1;
+	char *p = &buf[COUNT_TEXT - 1];
 	int digits = 0;
 
 	*p = '\0';

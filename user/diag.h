@@ -32,7 +32,7 @@ __attribute__((format(printf, 5, 6))) void diag_add(struct diag *d, enum diag_le
 void diag_free(struct diag *d);
 
 /* Ends the program, status 1, with "ringlb: MESSAGE" on standard error: for no memory and the like, where nothing else can be done. */
-_Noreturn void diag_fatal(const char *message);
+__attribute__((noreturn)) void diag_fatal(const char *message);
 
 /* malloc and friends that end the program with a message instead of returning NULL; for small things only. */
 void *xcalloc(size_t count, size_t size);

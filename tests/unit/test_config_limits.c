@@ -14,7 +14,7 @@
 
 #define START "interfaces: [eth0]\nhash_key: 00112233445566778899aabbccddeeff\n"
 #define MAX_BACKENDS (RINGLB_MAX_BACKENDS - 1)
-#define SOON_SECONDS 20	/* under the sanitizers, on a busy machine; what this guards against takes hours */
+#define SOON_SECONDS 20 /* under the sanitizers, on a busy machine; what this guards against takes hours */
 
 /* Text that grows. */
 struct text {
@@ -43,7 +43,7 @@ static struct config *text_parse(struct text *t, struct diag *d)
 	struct config *c;
 
 	assert_int_equal(fclose(t->f), 0);
-	*d = (struct diag){0};
+	*d = (struct diag){ 0 };
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	c = config_parse("large.yaml", t->bytes, t->length, d);
 	clock_gettime(CLOCK_MONOTONIC, &after);
@@ -59,12 +59,13 @@ static void text_fleet(struct text *t, size_t backends, size_t services, bool sa
 	for (size_t i = 0; i < backends; i++) {
 		if (i % 40 == 0)
 			fprintf(t->f, "- name: p%zu\n  vnodes: 1\n  backends:\n", same ? 0 : i / 40);
-		fprintf(t->f, "  - {name: b%zu, address: 10.%zu.%zu.%zu}\n", same ? 0 : i, i >> 16, i >> 8 & 255, i & 255);
+		fprintf(t->f, "  - {name: b%zu, address: 10.%zu.%zu.%zu}\n", same ? 0 : i, i >> 16, i >> 8 & 255,
+			i & 255);
 	}
 	fputs("services:\n", t->f);
 	for (size_t i = 0; i < services; i++)
-		fprintf(t->f, "- {address: 192.0.2.10, port: %zu, protocol: tcp, pool: p%zu, forward: l2}\n", same ? 80 : i + 1,
-			same ? 0 : i % (backends / 40));
+		fprintf(t->f, "- {address: 192.0.2.10, port: %zu, protocol: tcp, pool: p%zu, forward: l2}\n",
+			same ? 80 : i + 1, same ? 0 : i % (backends / 40));
 }
 
 static void test_largest(void **state)
@@ -145,8 +146,8 @@ static void test_bombs(void **state)
 	(void)state;
 	text_start(&t, "a: &a [x, x, x, x, x, x, x, x, x]\n");
 	for (char name = 'b'; name <= 'z'; name++)
-		fprintf(t.f, "%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", name, name, name - 1, name - 1, name - 1,
-			name - 1, name - 1, name - 1, name - 1, name - 1);
+		fprintf(t.f, "%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", name, name, name - 1, name - 1,
+			name - 1, name - 1, name - 1, name - 1, name - 1, name - 1);
 	assert_null(text_parse(&t, &d));
 	assert_says(&d, "anchor", "*y: anchors and aliases are not read");
 
@@ -196,7 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_largest), cmocka_unit_test(test_too_many), cmocka_unit_test(test_all_wrong),
-		cmocka_unit_test(test_bombs),	cmocka_unit_test(test_long),
+		cmocka_unit_test(test_bombs),   cmocka_unit_test(test_long),
 	};
 
 	return cmocka_run_group_tests_name("config_limits", tests, NULL, NULL);
