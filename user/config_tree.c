@@ -8,6 +8,8 @@
 /* What is known while the events of one text come in. */
 struct builder {
 	struct faults *f;
+	const char *text;
+	size_t length, mark, characters, offset; /* mark: bytes left out at the start; the place reached so far */
 	struct node *root, *open;	/* open: the innermost collection that has not ended */
 	struct node *key;		/* the value that waits: its key has come */
 	size_t values, documents;
@@ -64,12 +66,25 @@ const char *node_kind_text(const struct node *n)
 	return "something else";
 }
 
-static struct node *node_new(const yaml_mark_t *mark)
+/* The library counts characters. Marks only go forward, so the text is walked through once. */
+static size_t offset_of(struct builder *b, const yaml_mark_t *mark)
+{
+	while (b->characters < mark->index && b->offset < b->length) {
+		do
+			b->offset++;
+		while (b->offset < b->length && ((unsigned char)b->text[b->offset] & 0xc0) == 0x80);
+		b->characters++;
+	}
+	return b->mark + b->offset;
+}
+
+static struct node *node_new(struct builder *b, const yaml_mark_t *mark)
 {
 	struct node *n = xcalloc(1, sizeof(*n));
 
 	n->line = (unsigned int)mark->line + 1;
 	n->column = (unsigned int)mark->column + 1;
+	n->begin = n->end = offset_of(b, mark);
 	return n;
 }
 
@@ -91,6 +106,8 @@ static void place(struct builder *b, struct node *n)
 		n->key = b->key->text;
 		n->key_line = b->key->kind == NODE_BAD ? 0 : b->key->line;
 		n->key_column = b->key->column;
+		n->key_begin = b->key->begin;
+		n->key_end = b->key->end;
 		b->key->text = NULL;
 		tree_free(b->key);
 		b->key = NULL;
@@ -138,10 +155,11 @@ static void on_scalar(struct builder *b, const yaml_event_t *e)
 {
 	const char *text = (const char *)e->data.scalar.value;
 	size_t length = e->data.scalar.length;
-	struct node *n = node_new(&e->start_mark);
+	struct node *n = node_new(b, &e->start_mark);
 
 	refuse_extras(b, n, e->data.scalar.anchor, e->data.scalar.tag);
 	n->kind = NODE_TEXT;
+	n->end = offset_of(b, &e->end_mark);
 	n->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	if (!n->quoted && (!length || !strcmp(text, "~") || !strcmp(text, "null") || !strcmp(text, "Null") ||
 			   !strcmp(text, "NULL")))
@@ -161,7 +179,7 @@ static void on_scalar(struct builder *b, const yaml_event_t *e)
 
 static void on_alias(struct builder *b, const yaml_event_t *e)
 {
-	struct node *n = node_new(&e->start_mark);
+	struct node *n = node_new(b, &e->start_mark);
 	char shown[CLIP_TEXT];
 
 	fault_at(b->f, DIAG_ERROR, "anchor", n->line, n->column,
@@ -188,10 +206,13 @@ static void check_depth(struct builder *b, const yaml_event_t *e)
 static void on_start(struct builder *b, const yaml_event_t *e, enum node_kind kind, const yaml_char_t *anchor,
 		     const yaml_char_t *tag)
 {
-	struct node *n = node_new(&e->start_mark);
+	struct node *n = node_new(b, &e->start_mark);
 
 	refuse_extras(b, n, anchor, tag);
 	n->kind = kind;
+	n->flow = e->type == YAML_SEQUENCE_START_EVENT ?
+			  e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE :
+			  e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
 	if (wants_key(b)) {
 		bad_key(b, n);
 		b->skip = 1;
@@ -227,6 +248,7 @@ static void on_event(struct builder *b, const yaml_event_t *e)
 	} else if (e->type == YAML_MAPPING_START_EVENT) {
 		on_start(b, e, NODE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag);
 	} else if (end) {
+		b->open->end = offset_of(b, &e->end_mark);
 		b->open = b->open->parent;
 		b->depth--;
 	}
@@ -323,7 +345,10 @@ struct node *tree_parse(const char *text, size_t length, struct faults *f)
 	if (length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		text += 3;
 		length -= 3;
+		b.mark = 3;
 	}
+	b.text = text;
+	b.length = length;
 	if (!yaml_parser_initialize(&parser)) {
 		fault_at(f, DIAG_ERROR, "syntax", 0, 0, "the file can't be parsed: no memory is left");
 		return NULL;

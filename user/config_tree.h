@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Private to config*.c: YAML as a tree that knows its places. The part of YAML that a configuration needs: one document,
- * mappings with text keys, lists, scalars; anchors, aliases and tags are refused, so that a node is what it looks like
+ * Private to config*.c and yaml_edit*.c: YAML as a tree that knows its places. The part of YAML that a configuration
+ * needs: one document, mappings with text keys, lists, scalars; anchors, aliases and tags are refused, so that a node is what it looks like
  * and a small file is a small tree.
  */
 #ifndef RINGLB_CONFIG_TREE_H
@@ -29,6 +29,9 @@ struct node {
 	bool quoted;                       /* NODE_TEXT: not a plain scalar, so never a number */
 	unsigned int line, column;         /* from 1; column in characters */
 	unsigned int key_line, key_column; /* 0: the key was complained of */
+	size_t begin, end;                 /* bytes of the text, a mark at its start included; end is the first behind */
+	size_t key_begin, key_end;
+	bool flow;                         /* a list or mapping in brackets */
 	char *key;                         /* in a mapping; else NULL */
 	size_t index;                      /* in the parent */
 	char *text;                        /* NODE_TEXT: valid UTF-8 */
