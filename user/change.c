@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "aftermath.h"
 #include "generation.h"
@@ -30,7 +31,6 @@ static void remove_stray_links(struct change *c, struct diag *d)
 static void repair(struct change *c, struct diag *d)
 {
 	const struct state *s = c->running.state;
-	unsigned int unpublished;
 	size_t bytes;
 
 	if (datapath_tables(c->running.dp, &bytes)->pending && !datapath_wait(c->running.dp)) {
@@ -40,12 +40,7 @@ static void repair(struct change *c, struct diag *d)
 			     "%llu runs, and its records are complete now",
 			     s->generation, (unsigned long long)s->revision);
 	}
-	unpublished = generation_repair(c->history, s->generation);
-	if (unpublished)
-		diag_warning(d, "repaired", "",
-			     "the command before this one was interrupted before its change took effect: generation %u still runs "
-			     "(%u record%s of what was never published removed)",
-			     s->generation, unpublished, unpublished == 1 ? "" : "s");
+	generation_repair(c->history, s->generation, d);
 	remove_stray_links(c, d);
 }
 
@@ -108,7 +103,8 @@ static int record(struct change *c, const char *summary, struct diag *d)
 {
 	const struct state *next = c->plan.next;
 	char *made = summary ? NULL : summarise(&c->plan);
-	int err = generation_write(c->history, next->generation, next->digest, summary ? summary : made, next->config, d);
+	int err = generation_write(c->history, next->generation, time(NULL), next->digest, summary ? summary : made,
+				   next->config, d);
 
 	free(made);
 	return err;
@@ -132,7 +128,7 @@ int change_commit(struct change *c, const char *summary, bool recorded, struct d
 	if (err && write)
 		generation_remove(c->history, c->plan.next->generation);
 	if (!err && write)
-		generation_prune(c->history, GENERATIONS_KEPT, c->plan.next->generation);
+		generation_prune(c->history, GENERATION_KEEP, c->plan.next->generation);
 	return err;
 }
 
