@@ -15,7 +15,7 @@ usage() {
 
 packages() {
 	echo gcc make pkgconf libc6-dev linux-libc-dev clang llvm bpftool scdoc \
-		libbpf-dev libyaml-dev libjansson-dev libmnl-dev libxxhash-dev
+		libbpf-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libxxhash-dev
 	echo bash coreutils curl ethtool iproute2 procps python3 util-linux
 	[[ $1 == demo ]] && return
 	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev \
