@@ -71,6 +71,8 @@ void plan_backends(const struct plan_input *in, const struct state_pool *old, co
 
 		if (was)
 			continue_from(in, c, was, &next->backend[i]);
+		else if (next->backend[i].state == BACKEND_DRAIN)
+			next->backend[i].since = in->now;
 	}
 	for (size_t i = 0; old && keep && i < old->backends; i++) {
 		struct state_pool of_configuration = { .backend = next->backend, .backends = configured_count };

@@ -23,10 +23,23 @@ static int by_order(const void *a, const void *b)
 	return backend_order(a, b);
 }
 
-/* The pool's backends, and those of old that its own do not include and that may still have flows, as leaving. */
-static void join_backends(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c,
-			  const struct state_pool *pool, struct state_pool *next)
+/* By index, the backends whose flows the pools cut: a table of a service's own has the same word for them. */
+static uint8_t *cut_by_pools(const struct state *s)
 {
+	uint8_t *cut = xcalloc(RINGLB_MAX_BACKENDS + 1, 1);
+
+	for (size_t i = 0; i < s->pools; i++)
+		for (size_t j = 0; j < s->pool[i].backends; j++)
+			cut[s->pool[i].backend[j].index] = !backend_alive(&s->pool[i].backend[j]);
+	return cut;
+}
+
+/* The pool's backends, and those of old that its own do not include and that may still have flows, as leaving. */
+static void join_backends(const struct plan *p, const struct plan_input *in, const struct state_pool *old,
+			  const struct config_pool *c, const struct state_pool *pool, struct state_pool *next)
+{
+	uint8_t *cut = cut_by_pools(p->next);
+
 	next->backend = xcalloc(pool->backends + old->backends + 1, sizeof(*next->backend));
 	for (size_t i = 0; i < pool->backends; i++)
 		next->backend[next->backends++] = backend_copy(&pool->backend[i]);
@@ -35,7 +48,9 @@ static void join_backends(const struct plan_input *in, const struct state_pool *
 		uint32_t since = was->state == BACKEND_LEAVING || was->state == BACKEND_DRAIN ? was->since : in->now;
 		struct state_backend *b;
 
-		if (plan_same(pool, was) || !backend_alive(was) || in->cut)
+		if (plan_same(pool, was) || !backend_alive(was) || cut[was->index])
+			continue;
+		if (in->cut && was->state != BACKEND_LEAVING)
 			continue;
 		if (c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms)
 			continue;
@@ -44,6 +59,7 @@ static void join_backends(const struct plan_input *in, const struct state_pool *
 		b->state = BACKEND_LEAVING;
 		b->since = since;
 	}
+	free(cut);
 	qsort(next->backend, next->backends, sizeof(*next->backend), by_order);
 }
 
@@ -99,7 +115,7 @@ static int own_next(struct plan *p, const struct plan_input *in, size_t service,
 	struct state_own *own;
 	int err;
 
-	join_backends(in, old, c, pool, &table);
+	join_backends(p, in, old, c, pool, &table);
 	err = join_ring(pool, &table);
 	if (!err)
 		err = plan_arcs(in, old, c, true, &table, NULL, d);

@@ -78,9 +78,32 @@ struct case_config case_random(void)
 	return c;
 }
 
+/* Whether the parser takes states other than up: while it does not, they are not tried. */
+static bool has_states(void)
+{
+	static const char text[] = "interfaces: [eth0]\nhash_key: \"00112233445566778899aabbccddeeff\"\nservices: []\n"
+				   "pools: [{name: p, backends: [{name: b, address: 10.0.0.1, state: drain}]}]\n";
+	static int known = -1;
+	struct diag d = { 0 };
+
+	if (known < 0) {
+		struct config *c = config_parse("states", text, sizeof(text) - 1, &d);
+
+		known = c != NULL;
+		config_free(c);
+		diag_free(&d);
+	}
+	return known;
+}
+
 static void change_backend(struct case_backend *b)
 {
-	switch (random_below(4)) {
+	static const char *const state[] = { "up", "up", "drain", "maint" };
+
+	switch (random_below(has_states() ? 5 : 4)) {
+	case 4:
+		b->state = state[random_below(4)];
+		break;
 	case 0:
 		b->weight = 1 + random_below(6);
 		break;
