@@ -38,7 +38,7 @@ static bool is_plain(const char *text)
 	return !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
 }
 
-static void put_text(FILE *o, const char *text)
+void put_text(FILE *o, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Private to config*.c: the steps from a tree to a checked configuration. Each adds faults and goes on; what could not
- * be read keeps its default, or a value that the later checks leave out (a NULL name, address ::, protocol 0,
- * POOL_UNKNOWN), so that one mistake is one complaint.
+ * Private to config*.c and yaml_edit*.c: the steps from a tree to a checked configuration. Each adds faults and goes on;
+ * what could not be read keeps its default, or a value that the later checks leave out (a NULL name, address ::,
+ * protocol 0, POOL_UNKNOWN), so that one mistake is one complaint.
  */
 #ifndef RINGLB_CONFIG_PARSE_H
 #define RINGLB_CONFIG_PARSE_H
+
+#include <stdio.h>
 
 #include "config.h"
 #include "config_value.h"
@@ -43,6 +45,9 @@ bool address_given(const struct address *a);
  * whatever its value. Does nothing where this version supports it.
  */
 void check_supported(struct faults *f, const struct node *n, const char *key, const char *value);
+
+/* A scalar as config_emit writes it: in quotes where it would not be read as this text without. */
+void put_text(FILE *o, const char *text);
 
 /* What the file's directory makes of a relative path: absolute where possible. Owned by the caller. */
 char *config_resolve(const char *file, const char *path);

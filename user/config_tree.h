@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Private to config*.c and yaml_edit*.c: YAML as a tree that knows its places. The part of YAML that a configuration
- * needs: one document, mappings with text keys, lists, scalars; anchors, aliases and tags are refused, so that a node is what it looks like
- * and a small file is a small tree.
+ * needs: one document, mappings with text keys, lists, scalars; anchors, aliases and tags are refused, so that a node is
+ * what it looks like and a small file is a small tree.
  */
 #ifndef RINGLB_CONFIG_TREE_H
 #define RINGLB_CONFIG_TREE_H
