@@ -6,6 +6,7 @@
 #include "flow_hash.h"
 #include "maps.bpf.h"
 #include "parse.bpf.h"
+#include "source_hash.h"
 
 #define SLOTS_PER_BUCKET 4
 
@@ -132,8 +133,15 @@ static __always_inline __u64 flow_fingerprint(const struct ringlb_root *root, co
 
 static __always_inline void find_position(struct choice *c, const struct packet *p)
 {
-	if (c->service->affinity == RINGLB_AFFINITY_SOURCE) {
+	switch (c->service->affinity) {
+	case RINGLB_AFFINITY_SOURCE:
 		c->position = source_position(c->root, c->service, p);
+		return;
+	case RINGLB_AFFINITY_CRC32:
+		c->position = ringlb_crc32_ipv4(unmapped_ipv4(p->client[1]));
+		return;
+	case RINGLB_AFFINITY_AVALANCHE:
+		c->position = ringlb_avalanche_ipv4(unmapped_ipv4(p->client[1]));
 		return;
 	}
 	c->fingerprint = flow_fingerprint(c->root, p);

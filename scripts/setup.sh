@@ -19,7 +19,8 @@ packages() {
 	echo bash coreutils curl ethtool iproute2 procps python3 util-linux
 	[[ $1 == demo ]] && return
 	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev \
-		iputils-ping jq netcat-openbsd python3-pytest python3-scapy python3-yaml tcpdump
+		haproxy iputils-ping jq libmemcached-tools netcat-openbsd nginx-light python3-pytest python3-scapy \
+		python3-yaml redis-server tcpdump
 	[[ $1 == test ]] && return
 	echo debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils
 }

@@ -147,7 +147,16 @@ bool address_given(const struct address *a)
 
 uint64_t config_backend_points(const struct config_pool *p, const struct config_backend *b)
 {
-	return b->points ? b->points : (uint64_t)p->vnodes * b->weight;
+	switch (p->placement) {
+	case CONFIG_RING:
+		return b->points ? b->points : (uint64_t)p->vnodes * b->weight;
+	case CONFIG_NGINX:
+		return (uint64_t)PLACEMENT_NGINX_POINTS * b->weight;
+	case CONFIG_HAPROXY:
+		return (uint64_t)PLACEMENT_HAPROXY_POINTS * b->weight;
+	default:
+		return 0;
+	}
 }
 
 const struct config_pool *config_find_pool(const struct config *c, const char *name)

@@ -20,6 +20,9 @@ enum config_state { CONFIG_UP, CONFIG_DRAIN, CONFIG_MAINT };
 enum config_fragments { CONFIG_FRAGMENTS_TRACK, CONFIG_FRAGMENTS_SOURCE, CONFIG_FRAGMENTS_DROP };
 
 #define CONFIG_DEFAULT_VNODES 400u
+#define CONFIG_DEFAULT_MAGLEV_SIZE 65537u
+#define PLACEMENT_NGINX_POINTS 160u  /* for each unit of weight */
+#define PLACEMENT_HAPROXY_POINTS 16u /* likewise */
 #define CONFIG_DEFAULT_FLOWS_ESTABLISHED 131072u
 #define CONFIG_DEFAULT_FLOWS_OPENING 32768u
 #define CONFIG_DEFAULT_SETTLE_AFTER_MS (15 * 60 * 1000ull)
@@ -36,7 +39,7 @@ struct config_backend {
 	struct address address;
 	uint32_t weight;
 	uint32_t points; /* as written; 0: vnodes * weight */
-	uint32_t id;     /* 0: none */
+	uint32_t id;     /* 0: none; with `haproxy` never, as a backend without one is numbered as HAProxy does */
 	enum config_state state;
 	struct config_place place;
 };
@@ -45,6 +48,7 @@ struct config_pool {
 	char *name;
 	enum config_placement placement;
 	uint32_t vnodes;
+	uint32_t maglev_size; /* slots of `maglev`, a prime */
 	uint64_t settle_after_ms;
 	uint64_t drain_max_ms; /* 0: never */
 	uint32_t quorum;
@@ -103,7 +107,10 @@ void config_free(struct config *c);
 
 /* "ADDRESS:PORT/PROTOCOL", as a default name: IPv6 in brackets, port "any" where it is 0. Owned by the caller. */
 char *config_service_default_name(const struct address *a, uint16_t port, uint8_t protocol);
-/* Points of a backend, before any limit: its points, else vnodes * weight. */
+/*
+ * Points of a backend, before any limit: its points, else vnodes * weight; with `nginx` and `haproxy` as these have it;
+ * 0 for a placement in which they depend on the other backends.
+ */
 uint64_t config_backend_points(const struct config_pool *p, const struct config_backend *b);
 const struct config_pool *config_find_pool(const struct config *c, const char *name);
 /* Names of enum values, as in the file. */

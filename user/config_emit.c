@@ -149,7 +149,11 @@ static void emit_pool(FILE *o, const struct config_pool *p)
 	char settle[DURATION_TEXT], drain[DURATION_TEXT];
 
 	put_key(o, "  - ", "name", p->name);
-	fprintf(o, "\n    placement: %s\n    vnodes: %" PRIu32 "\n", config_placement_names[p->placement], p->vnodes);
+	fprintf(o, "\n    placement: %s\n", config_placement_names[p->placement]);
+	if (p->placement == CONFIG_RING || p->vnodes != CONFIG_DEFAULT_VNODES)
+		fprintf(o, "    vnodes: %" PRIu32 "\n", p->vnodes);
+	if (p->placement == CONFIG_MAGLEV || p->maglev_size != CONFIG_DEFAULT_MAGLEV_SIZE)
+		fprintf(o, "    maglev_size: %" PRIu32 "\n", p->maglev_size);
 	fprintf(o, "    settle_after: %s\n    drain_max: %s\n", duration_text(p->settle_after_ms, settle),
 		duration_text(p->drain_max_ms, drain));
 	fprintf(o, "    quorum: %" PRIu32 "\n    backends:%s\n", p->quorum, p->backends ? "" : " []");

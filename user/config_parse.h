@@ -32,8 +32,11 @@ void parse_key(struct parse *p, const struct node *root, const struct node *n);
 void parse_pools(struct parse *p);
 void parse_services(struct parse *p); /* after the pools */
 void parse_health_check(struct parse *p, const struct node *n);
+/* With `haproxy`: gives ids to backends that have none, as HAProxy does. */
+void number_backends(struct config_pool *pool);
 /* What concerns more than one value. */
 void check_pools(struct parse *p);
+void check_placements(struct parse *p); /* what a placement asks of its pool, and of services that use that */
 void check_services(struct parse *p); /* services, and services with pools */
 
 /* The default of a service's track: what the file need not say. */

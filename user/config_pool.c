@@ -23,12 +23,13 @@ static const struct key pool_keys[] = {
 	{ "backends", "a list of backends, or []" },
 	{ "placement", NULL },
 	{ "vnodes", NULL },
+	{ "maglev_size", NULL },
 	{ "settle_after", NULL },
 	{ "drain_max", NULL },
 	{ "quorum", NULL },
 	{ "check", NULL },
 };
-enum { P_NAME, P_BACKENDS, P_PLACEMENT, P_VNODES, P_SETTLE_AFTER, P_DRAIN_MAX, P_QUORUM, P_CHECK, P_KEYS };
+enum { P_NAME, P_BACKENDS, P_PLACEMENT, P_VNODES, P_MAGLEV_SIZE, P_SETTLE_AFTER, P_DRAIN_MAX, P_QUORUM, P_CHECK, P_KEYS };
 
 static bool read_identity(struct faults *f, const struct node *n, char **out)
 {
@@ -102,6 +103,7 @@ static void parse_pool(struct parse *p, const struct node *n, struct config_pool
 	*pool = (struct config_pool){
 		.placement = CONFIG_RING,
 		.vnodes = CONFIG_DEFAULT_VNODES,
+		.maglev_size = CONFIG_DEFAULT_MAGLEV_SIZE,
 		.quorum = 1,
 		.settle_after_ms = CONFIG_DEFAULT_SETTLE_AFTER_MS,
 		.drain_max_ms = CONFIG_DEFAULT_DRAIN_MAX_MS,
@@ -115,10 +117,12 @@ static void parse_pool(struct parse *p, const struct node *n, struct config_pool
 		check_supported(&p->f, v[P_PLACEMENT], "placement", config_placement_names[placement]);
 	}
 	read_u32(&p->f, v[P_VNODES], 1, RINGLB_MAX_POINTS, &pool->vnodes);
+	read_u32(&p->f, v[P_MAGLEV_SIZE], 2, RINGLB_MAX_POINTS, &pool->maglev_size);
 	read_duration(&p->f, v[P_SETTLE_AFTER], 1000, 7 * DAY_MS, &pool->settle_after_ms);
 	read_duration(&p->f, v[P_DRAIN_MAX], 0, 365 * DAY_MS, &pool->drain_max_ms);
 	read_u32(&p->f, v[P_QUORUM], 1, RINGLB_MAX_BACKENDS - 1, &pool->quorum);
 	parse_backends(p, v[P_BACKENDS], pool);
+	number_backends(pool);
 	if (v[P_CHECK])
 		parse_health_check(p, v[P_CHECK]);
 }

@@ -140,4 +140,5 @@ void parse_root(struct parse *p, const struct node *root)
 	parse_services(p);
 	check_pools(p);
 	check_services(p);
+	check_placements(p);
 }

@@ -165,7 +165,7 @@ static void check_size(struct parse *p, size_t i)
 
 	for (size_t j = 0; j < pool->backends; j++)
 		total += config_backend_points(pool, &pool->backend[j]);
-	if (total > RINGLB_MAX_POINTS)
+	if (total > RINGLB_MAX_POINTS && pool->placement == CONFIG_RING)
 		too_many_points(p, i, total);
 	if (pool->quorum > pool->backends && pool->backends)
 		fault_warning(&p->f, value_node(p->pools, i, "quorum"), "quorum",

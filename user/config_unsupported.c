@@ -10,10 +10,6 @@ static const struct {
 	const char *instead;
 } refused[] = {
 	{ "max_move", NULL, "leave it out; `plan` shows what would move" },
-	{ "placement", "maglev", "use ring" },
-	{ "placement", "rendezvous", "use ring" },
-	{ "placement", "nginx", "use ring" },
-	{ "placement", "haproxy", "use ring" },
 	{ "state", "drain", "use up, or leave the backend out" },
 	{ "state", "maint", "use up, or leave the backend out" },
 	{ "check", NULL, "leave it out; every backend counts as healthy" },

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "../include/flow_hash.h"
+#include "../include/source_hash.h"
+#include "placement.h"
 
 #define LIST_LONGEST 8
 
@@ -154,13 +156,21 @@ uint32_t lookup_position(const struct lookup_target *t, const struct lookup_sour
 		struct flow_key6 v6;
 		__u64 word[5];
 	} in = { .word = { 0 } };
+	enum ringlb_affinity affinity;
 	uint64_t raw[2];
 	__u64 key[2];
+	__be32 client;
 
 	memcpy(raw, t->config->hash_key, sizeof(raw));
 	key[0] = le64toh(raw[0]);
 	key[1] = le64toh(raw[1]);
-	if (t->service->affinity == RINGLB_AFFINITY_SOURCE)
+	memcpy(&client, s->address.byte + 12, sizeof(client));
+	affinity = placement_affinity(&t->config->pool[t->service->pool], t->service);
+	if (affinity == RINGLB_AFFINITY_CRC32)
+		return ringlb_crc32_ipv4(client);
+	if (affinity == RINGLB_AFFINITY_AVALANCHE)
+		return ringlb_avalanche_ipv4(client);
+	if (affinity == RINGLB_AFFINITY_SOURCE)
 		return source_position(t, s, key);
 	if (address_is_ipv4(&t->service->address)) {
 		memcpy(&in.v4.client, s->address.byte + 12, 4);

@@ -15,6 +15,8 @@ static json_t *backend_write(const struct state_backend *b)
 			      backend_state_name(b->state), "cut", (int)b->cut, "since", (json_int_t)b->since, "index",
 			      (int)b->index, "incarnation", (int)b->incarnation);
 
+	if (o && b->id)
+		json_object_set_new(o, "id", json_integer(b->id));
 	if (o && b->zone)
 		json_object_set_new(o, "zone", json_string(b->zone));
 	return o;
@@ -107,6 +109,7 @@ static int backend_read(json_t *o, struct state_backend *b)
 	b->zone = zone ? xstrdup(zone) : NULL;
 	b->weight = (uint32_t)weight;
 	b->points = (uint32_t)points;
+	b->id = (uint32_t)json_integer_value(json_object_get(o, "id"));
 	b->cut = cut;
 	b->since = (uint32_t)since;
 	b->index = (uint16_t)index;

@@ -195,6 +195,8 @@ static void pool_settings(struct plan *p, const struct config_pool *was, const s
 
 	snprintf(label, sizeof(label), "pool %s: vnodes", is->name);
 	setting_number(p, label, was->vnodes, is->vnodes);
+	snprintf(label, sizeof(label), "pool %s: maglev_size", is->name);
+	setting_number(p, label, was->maglev_size, is->maglev_size);
 	snprintf(label, sizeof(label), "pool %s: placement", is->name);
 	setting(p, label, config_placement_name(was->placement), config_placement_name(is->placement));
 	snprintf(label, sizeof(label), "pool %s: settle_after (ms)", is->name);

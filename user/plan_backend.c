@@ -30,6 +30,7 @@ static struct state_backend configured(const struct config_pool *c, const struct
 		.address = b->address,
 		.weight = b->weight,
 		.points = points > UINT32_MAX ? UINT32_MAX : (uint32_t)points,
+		.id = b->id,
 		.state = state[b->state],
 		.index = RINGLB_NO_BACKEND,
 	};

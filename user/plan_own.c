@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "moved.h"
+#include "placement.h"
 #include "plan_internal.h"
 
 static const struct state_own *own_of(const struct state *s, size_t service)
@@ -136,7 +137,8 @@ static int own_next(struct plan *p, const struct plan_input *in, size_t service,
 static bool hash_differs(const struct config *a, const struct config_service *was, const struct config *b,
 			 const struct config_service *is)
 {
-	return memcmp(a->hash_key, b->hash_key, sizeof(a->hash_key)) || was->affinity != is->affinity ||
+	return memcmp(a->hash_key, b->hash_key, sizeof(a->hash_key)) ||
+	       placement_affinity(&a->pool[was->pool], was) != placement_affinity(&b->pool[is->pool], is) ||
 	       (is->affinity == RINGLB_AFFINITY_SOURCE &&
 		(was->source_prefix4 != is->source_prefix4 || was->source_prefix6 != is->source_prefix6));
 }

@@ -42,6 +42,11 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 		free(old);
 		old = text;
 	}
+	if (was->id != b->id) {
+		text = xasprintf("%s, id %u -> %u", old, was->id, b->id);
+		free(old);
+		old = text;
+	}
 	if (was->state != b->state || was->cut != b->cut) {
 		text = xasprintf("%s, %s -> %s%s", old, backend_state_name(was->state), backend_state_name(b->state),
 				 b->cut ? ", its flows are cut" : "");
@@ -60,7 +65,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 static bool backend_changed(const struct state_backend *a, const struct state_backend *b)
 {
 	return strcmp(a->name, b->name) || a->weight != b->weight || a->points != b->points || a->state != b->state ||
-	       a->cut != b->cut || !same_text(a->zone, b->zone);
+	       a->cut != b->cut || a->id != b->id || !same_text(a->zone, b->zone);
 }
 
 static void removed(struct plan *p, const struct state_pool *old, const struct state_pool *next, size_t pool)

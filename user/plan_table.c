@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "moved.h"
+#include "placement.h"
 #include "plan_internal.h"
 
 static int complain(const struct state_pool *next, int err, struct diag *d)
@@ -18,18 +19,30 @@ static int complain(const struct state_pool *next, int err, struct diag *d)
 
 int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag *d)
 {
-	struct ring_member *member = xcalloc(next->backends + 1, sizeof(*member));
+	struct placement_member *member = xcalloc(next->backends + 1, sizeof(*member));
+	struct placement_pool pool = { member, next->backends, c->maglev_size };
+	char *why;
 	int err;
 
-	(void)c;
 	for (size_t i = 0; i < next->backends; i++) {
 		const struct state_backend *b = &next->backend[i];
 
-		member[i] = (struct ring_member){ b->identity, backend_takes_flows(b) ? b->points : 0 };
+		member[i] = (struct placement_member){
+			.identity = b->identity,
+			.weight = backend_takes_flows(b) ? b->weight : 0,
+			.points = b->points,
+			.id = b->id,
+		};
 	}
-	err = ring_build(member, next->backends, &next->ring);
+	err = placement_build(placement_of(c->placement), &pool, &next->ring, NULL, &why);
 	free(member);
-	return err ? complain(next, err, d) : 0;
+	if (why)
+		diag_error(d, "placement", "", "pool %s can't have placement %s: %s", next->name,
+			   config_placement_name(c->placement), why);
+	else if (err)
+		complain(next, err, d);
+	free(why);
+	return err;
 }
 
 /* Nothing that is written in the table would differ. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../include/flow_hash.h"
+#include "placement.h"
 
 #define SLOTS 4u
 #define BITS_MAX 20u
@@ -90,7 +91,7 @@ static void service_encode(const struct state *s, size_t number, struct ringlb_s
 	out->port = htons(v->port);
 	out->protocol = v->protocol;
 	out->forward = (uint8_t)v->forward;
-	out->affinity = (uint8_t)v->affinity;
+	out->affinity = (uint8_t)placement_affinity(c, v);
 	out->track = (uint8_t)v->track;
 	out->source_prefix = address_is_ipv4(&v->address) ? v->source_prefix4 : v->source_prefix6;
 	out->index = s->service_index[number];

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "../include/flow_hash.h"
+#include "placement.h"
 
 void backend_clear(struct state_backend *b)
 {
@@ -259,7 +260,7 @@ void state_digest(const struct state *s, char out[33])
 		memcpy(d->address, v->address.byte, sizeof(d->address));
 		d->port = v->port;
 		d->protocol = v->protocol;
-		d->affinity = (uint8_t)v->affinity;
+		d->affinity = (uint8_t)placement_affinity(&c->pool[v->pool], v);
 		if (v->affinity == RINGLB_AFFINITY_SOURCE) {
 			d->prefix4 = v->source_prefix4;
 			d->prefix6 = v->source_prefix6;

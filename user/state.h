@@ -22,6 +22,7 @@ struct state_backend {
 	struct address address;
 	uint32_t weight;
 	uint32_t points; /* on the ring when it takes flows */
+	uint32_t id;     /* what placement `haproxy` hashes; 0: none */
 	enum backend_state state;
 	bool cut;             /* drain: its flows were given up, by --cut or drain_max */
 	uint32_t since;       /* drain, leaving: stamp of when it began; else 0 */

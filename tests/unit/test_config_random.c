@@ -139,7 +139,9 @@ static struct config *random_config(void)
 		struct config_pool *p = &c->pool[i];
 
 		p->name = random_name();
+		p->placement = (enum config_placement)random_below(CONFIG_RENDEZVOUS + 1);
 		p->vnodes = 1 + random_below(500);
+		p->maglev_size = (const uint32_t[]){ 13, CONFIG_DEFAULT_MAGLEV_SIZE, 1048573 }[random_below(3)];
 		p->settle_after_ms = random_duration(1000);
 		p->drain_max_ms = random_duration(0);
 		p->quorum = 1 + random_below(3);
@@ -169,6 +171,7 @@ static void assert_same_pool(const struct config_pool *a, const struct config_po
 	assert_string_equal(a->name, b->name);
 	assert_int_equal(a->placement, b->placement);
 	assert_int_equal(a->vnodes, b->vnodes);
+	assert_int_equal(a->maglev_size, b->maglev_size);
 	assert_int_equal(a->settle_after_ms, b->settle_after_ms);
 	assert_int_equal(a->drain_max_ms, b->drain_max_ms);
 	assert_int_equal(a->quorum, b->quorum);
