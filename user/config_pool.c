@@ -79,10 +79,8 @@ static void parse_backend(struct parse *p, const struct node *n, struct config_b
 		read_identity(&p->f, v[B_IDENTITY], &b->identity);
 	read_u32(&p->f, v[B_POINTS], 1, RINGLB_MAX_POINTS, &b->points);
 	read_u32(&p->f, v[B_ID], 1, INT32_MAX, &b->id);
-	if (read_choice(&p->f, v[B_STATE], config_state_names, &state)) {
+	if (read_choice(&p->f, v[B_STATE], config_state_names, &state))
 		b->state = (enum config_state)state;
-		check_supported(&p->f, v[B_STATE], "state", config_state_names[state]);
-	}
 }
 
 static void parse_backends(struct parse *p, const struct node *list, struct config_pool *pool)

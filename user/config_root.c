@@ -131,8 +131,7 @@ void parse_root(struct parse *p, const struct node *root)
 	parse_key(p, root, v[R_HASH_KEY]);
 	parse_tunnel(p, v[R_TUNNEL]);
 	parse_listen(p, v[R_LISTEN]);
-	if (read_percent(&p->f, v[R_MAX_MOVE], &p->c->max_move))
-		check_supported(&p->f, v[R_MAX_MOVE], "max_move", NULL);
+	read_percent(&p->f, v[R_MAX_MOVE], &p->c->max_move);
 	parse_flows(p, v[R_FLOWS]);
 	p->pools = v[R_POOLS];
 	p->services = v[R_SERVICES];

@@ -187,10 +187,8 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 	read_forward(f, v[S_FORWARD], &s->forward);
 	read_affinity(f, v[S_AFFINITY], s);
 	s->track = config_default_track(s->protocol, s->affinity);
-	if (read_choice(f, v[S_TRACK], config_track_names, &choice)) {
+	if (read_choice(f, v[S_TRACK], config_track_names, &choice))
 		s->track = (enum ringlb_track)choice;
-		check_supported(f, v[S_TRACK], "track", config_track_names[choice]);
-	}
 	if (read_choice(f, v[S_FRAGMENTS], config_fragments_names, &choice)) {
 		s->fragments = (enum config_fragments)choice;
 		check_supported(f, v[S_FRAGMENTS], "fragments", config_fragments_names[choice]);

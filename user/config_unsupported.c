@@ -9,17 +9,12 @@ static const struct {
 	const char *value; /* NULL: the key, whatever its value */
 	const char *instead;
 } refused[] = {
-	{ "max_move", NULL, "leave it out; `plan` shows what would move" },
-	{ "state", "drain", "use up, or leave the backend out" },
-	{ "state", "maint", "use up, or leave the backend out" },
 	{ "check", NULL, "leave it out; every backend counts as healthy" },
 	{ "address", "a prefix", "list each address as a service" },
 	{ "port", "a range", "list each port as a service, or use any" },
 	{ "protocol", "any", "make one service for tcp and one for udp" },
 	{ "forward", "gue", "use l2 or ipip" },
 	{ "affinity", "quic", "use flow or source" },
-	{ "track", "moved", "leave it out, or use none" },
-	{ "track", "always", "leave it out, or use none" },
 	{ "fragments", "track", "leave it out, or use drop" },
 	{ "fragments", "source", "leave it out, or use drop" },
 };
