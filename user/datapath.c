@@ -290,6 +290,11 @@ int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out)
 	return sum_values(dp->map[DATAPATH_MAP_VERDICTS], 1, out, sizeof(*out) / sizeof(uint64_t));
 }
 
+int datapath_flow_counters(struct datapath *dp, struct ringlb_flow_counters *out)
+{
+	return sum_values(dp->map[DATAPATH_MAP_FLOW_STATS], 1, out, sizeof(*out) / sizeof(uint64_t));
+}
+
 static int clear_counter(int fd, uint16_t index)
 {
 	int cpus = libbpf_num_possible_cpus(), err;

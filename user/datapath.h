@@ -80,6 +80,7 @@ int datapath_lookup(struct datapath *dp, const void *frame, size_t length, struc
 int datapath_service_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count);
 int datapath_backend_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count);
 int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out);
+int datapath_flow_counters(struct datapath *dp, struct ringlb_flow_counters *out);
 int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
 int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
 

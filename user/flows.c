@@ -52,37 +52,61 @@ uint32_t flows_sweep(const struct flows *f, bool (*keep)(const struct flow_view 
 	return freed;
 }
 
-void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t backends, uint32_t *count)
+/* Seconds until it expires; 0: it has. */
+static uint32_t seconds_left(uint32_t deadline, uint32_t now)
+{
+	int32_t left = (int32_t)(deadline - now);
+
+	return left > 0 ? (uint32_t)left : 0;
+}
+
+static void count_choice(uint32_t choice, const uint16_t *incarnation, uint32_t backends, uint32_t seconds,
+			 uint32_t *count, uint32_t *left)
+{
+	uint16_t b = flow_choice_backend(choice);
+
+	if (!choice || b >= backends || choice >> 16 != incarnation[b])
+		return;
+	count[b]++;
+	if (left && left[b] < seconds)
+		left[b] = seconds;
+}
+
+void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t backends, uint32_t now, uint32_t *count,
+		 uint32_t *left)
 {
 	for (uint32_t i = 0; i < f->buckets; i++)
 		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++) {
 			const struct ringlb_flow *flow = &f->bucket[i].flow[j];
 			struct flow_view v;
-			uint16_t a, b;
+			uint32_t seconds;
 
 			if (!in_use(LOAD(flow->fingerprint)))
 				continue;
 			v = view(flow);
-			a = flow_choice_backend(v.established);
-			b = flow_choice_backend(v.opening);
-			if (v.established && a < backends && v.established >> 16 == incarnation[a])
-				count[a]++;
-			if (v.opening && b < backends && v.opening >> 16 == incarnation[b] &&
-			    (!v.established || a != b))
-				count[b]++;
+			seconds = seconds_left(v.stamp, now);
+			if (!seconds)
+				continue;
+			count_choice(v.established, incarnation, backends, seconds, count, left);
+			if (v.opening != v.established)
+				count_choice(v.opening, incarnation, backends, seconds, count, left);
 		}
 }
 
-void flows_use(const struct flows *f, uint32_t *used, uint32_t *openings)
+void flows_use(const struct flows *f, uint32_t now, uint32_t *used, uint32_t *openings)
 {
 	*used = *openings = 0;
 	for (uint32_t i = 0; i < f->buckets; i++)
 		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++) {
 			const struct ringlb_flow *flow = &f->bucket[i].flow[j];
+			struct flow_view v;
 
 			if (!in_use(LOAD(flow->fingerprint)))
 				continue;
+			v = view(flow);
+			if (!seconds_left(v.stamp, now))
+				continue;
 			++*used;
-			*openings += !(uint32_t)LOAD(flow->established);
+			*openings += !v.established;
 		}
 }

@@ -25,9 +25,14 @@ struct flow_view {
 uint32_t flows_sweep(const struct flows *f, bool (*keep)(const struct flow_view *v, void *arg), void *arg);
 uint32_t flow_choice(uint16_t backend, uint16_t incarnation);
 uint16_t flow_choice_backend(uint32_t choice);
-/* Adds one to count[backend] for each entry that names the backend in its present incarnation (incarnation[backend]). */
-void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t backends, uint32_t *count);
-/* Entries in use, and mere openings among them. */
-void flows_use(const struct flows *f, uint32_t *used, uint32_t *openings);
+/*
+ * Adds one to count[backend] for each entry that names the backend in its present incarnation (incarnation[backend]) and
+ * has not expired by the stamp now. left[backend], unless left is NULL, becomes the seconds until the last of them
+ * expires, should it stay silent.
+ */
+void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t backends, uint32_t now, uint32_t *count,
+		 uint32_t *left);
+/* Entries in use that have not expired by the stamp now, and mere openings among them. */
+void flows_use(const struct flows *f, uint32_t now, uint32_t *used, uint32_t *openings);
 
 #endif

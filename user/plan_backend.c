@@ -36,9 +36,10 @@ static struct state_backend configured(const struct config_pool *c, const struct
 	};
 }
 
+/* since 0: attached as draining, and so without flows. */
 static bool overdue(const struct plan_input *in, const struct config_pool *c, uint32_t since)
 {
-	return c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms;
+	return since && c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms;
 }
 
 /* What the backend keeps of what it was. */

@@ -131,7 +131,7 @@ int running_input(const struct running *r, struct plan_input *in, struct diag *d
 			incarnation[state_table_at(s, i)->backend[j].index] =
 				state_table_at(s, i)->backend[j].incarnation;
 	table.bucket = datapath_flows(r->dp, &table.buckets);
-	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, flows);
+	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, in->now, flows, NULL);
 	free(incarnation);
 	in->running = s;
 	in->flows = flows;

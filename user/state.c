@@ -118,6 +118,21 @@ void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool
 	};
 }
 
+void state_edit_drop(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->edits; i++) {
+		struct state_edit *e = &s->edit[i];
+
+		if (e->kind == kind && (kind == EDIT_ROLLBACK || edit_is_about(e, pool, backend)))
+			edit_clear(e);
+		else
+			s->edit[kept++] = *e;
+	}
+	s->edits = kept;
+}
+
 char *state_edit_text(const struct state_edit *e)
 {
 	switch (e->kind) {

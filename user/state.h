@@ -79,6 +79,8 @@ const char *state_edit_kind_name(enum state_edit_kind k);
 /* Adds one (strings copied); edits that it makes void go: a later value, a deletion of what was added, a rollback. */
 void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend,
 		    const char *value);
+/* Forgets one; a rollback has neither pool nor backend. */
+void state_edit_drop(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend);
 /* In words; owned by the caller. */
 char *state_edit_text(const struct state_edit *e);
 /* Every table there is: the pools', then the services' own; i < state_tables(s). */
