@@ -28,13 +28,12 @@ static inline __attribute__((always_inline)) __u32 ringlb_crc32_byte(__u32 crc, 
 /* nginx, `hash $binary_remote_addr consistent`: CRC-32 of the four bytes as they are sent. */
 static inline __attribute__((always_inline)) __u32 ringlb_crc32_ipv4(__be32 client)
 {
-	const __u8 *byte = (const __u8 *)&client;
 	__u32 crc = RINGLB_CRC32_START;
 
-	crc = ringlb_crc32_byte(crc, byte[0]);
-	crc = ringlb_crc32_byte(crc, byte[1]);
-	crc = ringlb_crc32_byte(crc, byte[2]);
-	return ~ringlb_crc32_byte(crc, byte[3]);
+	crc = ringlb_crc32_byte(crc, client);
+	crc = ringlb_crc32_byte(crc, client >> 8);
+	crc = ringlb_crc32_byte(crc, client >> 16);
+	return ~ringlb_crc32_byte(crc, client >> 24);
 }
 
 /*
@@ -55,9 +54,7 @@ static inline __attribute__((always_inline)) __u32 ringlb_avalanche(__u32 a)
 
 static inline __attribute__((always_inline)) __u32 ringlb_avalanche_ipv4(__be32 client)
 {
-	const __u8 *byte = (const __u8 *)&client;
-
-	return ringlb_avalanche((__u32)byte[0] << 24 | byte[1] << 16 | byte[2] << 8 | byte[3]);
+	return ringlb_avalanche(client << 24 | (client & 0xff00) << 8 | (client >> 8 & 0xff00) | client >> 24);
 }
 
 #endif
