@@ -9,14 +9,13 @@
 #include <xxhash.h>
 
 #include "../include/ringlb_abi.h"
+#include "ring_private.h"
 #include "sort.h"
-
-#define NUMBER_DIGITS 10 /* of the largest uint32_t */
 
 /* Writes i in decimal, without a NUL; returns the number of digits. */
 static size_t put_number(char *text, uint32_t i)
 {
-	char reversed[NUMBER_DIGITS];
+	char reversed[RING_NUMBER_DIGITS];
 	size_t digits = 0;
 
 	do {
@@ -46,7 +45,7 @@ static size_t increment_number(char *text, size_t digits)
 
 uint32_t ring_point(const char *identity, uint32_t i)
 {
-	char number[1 + NUMBER_DIGITS] = "#";
+	char number[1 + RING_NUMBER_DIGITS] = "#";
 	XXH64_state_t state;
 
 	XXH64_reset(&state, 0);
@@ -55,11 +54,8 @@ uint32_t ring_point(const char *identity, uint32_t i)
 	return XXH64_digest(&state) >> 32;
 }
 
-/*
- * Appends the points of a member, position << 32 | owner. The text that is hashed is counted on in place: it has room
- * for identity, "#" and a number.
- */
-static uint64_t *append_points(uint64_t *point, const struct ring_member *member, uint16_t owner, char *text)
+/* The text that is hashed is counted on in place. */
+uint64_t *ring_append_points(uint64_t *point, const struct ring_member *member, uint16_t owner, char *text)
 {
 	size_t length = strlen(member->identity);
 	size_t digits = 1;
@@ -77,18 +73,13 @@ static uint64_t *append_points(uint64_t *point, const struct ring_member *member
 	return point;
 }
 
-int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out)
+size_t arcs_write(const uint64_t *point, size_t points, struct arc *arc)
 {
 	uint64_t position = UINT64_MAX;
-	struct arc *arc;
 	size_t n = 0;
 
-	*out = (struct arcs){ 0 };
 	if (!points)
 		return 0;
-	arc = calloc(points + 1, sizeof(*arc));
-	if (!arc)
-		return -ENOMEM;
 	for (size_t i = 0; i <= points; i++) {
 		/* What lies behind the last point belongs to the first. */
 		uint64_t p = i < points ? point[i] : (uint64_t)UINT32_MAX << 32 | (uint16_t)point[0];
@@ -101,10 +92,23 @@ int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out)
 			n++;
 		arc[n - 1] = (struct arc){ .last = (uint32_t)position, .owner = owner, .previous = owner };
 	}
-	out->arc = realloc(arc, n * sizeof(*arc));
+	return n;
+}
+
+int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out)
+{
+	struct arc *arc;
+
+	*out = (struct arcs){ 0 };
+	if (!points)
+		return 0;
+	arc = malloc((points + 1) * sizeof(*arc));
+	if (!arc)
+		return -ENOMEM;
+	out->count = arcs_write(point, points, arc);
+	out->arc = realloc(arc, out->count * sizeof(*arc));
 	if (!out->arc)
 		out->arc = arc;
-	out->count = n;
 	return 0;
 }
 
@@ -115,10 +119,7 @@ static int compare_identity(const void *a, const void *b)
 	return strcmp((*x)->identity, (*y)->identity);
 }
 
-/*
- * Sets *points to the sum, *longest to the longest identity's length. Byte order of the identities, which decides
- * between equal positions, is that of the array.
- */
+/* Sets *points to the sum, *longest to the longest identity's length. */
 static int check_members(const struct ring_member **sorted, size_t members, size_t *points, size_t *longest)
 {
 	uint64_t sum = 0;
@@ -139,48 +140,63 @@ static int check_members(const struct ring_member **sorted, size_t members, size
 	return 0;
 }
 
-/* The arcs of members that are sorted by identity; owners are places in the array `member`. */
-static int build_sorted(const struct ring_member *member, const struct ring_member **sorted, size_t members,
-			size_t points, size_t longest, struct arcs *out)
+int ring_takers(const struct ring_member *member, size_t members, struct ring_takers *out)
 {
-	char *text = malloc(longest + 1 + NUMBER_DIGITS + 1);
-	uint64_t *point = malloc(2 * points * sizeof(*point));
-	uint64_t *end = point;
-	int err = -ENOMEM;
+	int err;
 
-	if (text && point) {
-		for (size_t i = 0; i < members; i++)
-			end = append_points(end, sorted[i], (uint16_t)(sorted[i] - member), text);
-		/* Stable, so equal positions stay in the order of identities. */
-		err = arcs_from_points(sort_by_upper32(point, point + points, points), points, out);
+	*out = (struct ring_takers){ 0 };
+	if (members >= RINGLB_NO_BACKEND)
+		return -EINVAL;
+	out->sorted = calloc(members + 1, sizeof(*out->sorted));
+	if (!out->sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < members; i++)
+		if (member[i].points)
+			out->sorted[out->count++] = &member[i];
+	qsort(out->sorted, out->count, sizeof(*out->sorted), compare_identity);
+	err = check_members(out->sorted, out->count, &out->points, &out->longest);
+	if (err) {
+		free(out->sorted);
+		out->sorted = NULL;
 	}
-	free(point);
-	free(text);
 	return err;
+}
+
+/* The points of members that are sorted by identity; owners are places in the array `member`. *point: the sorted ones. */
+static int sorted_points(const struct ring_member *member, const struct ring_takers *t, uint64_t **point,
+			 uint64_t **room)
+{
+	char *text = malloc(RING_TEXT(t->longest));
+	uint64_t *end = *room = malloc(2 * t->points * sizeof(*end));
+
+	if (!text || !end) {
+		free(text);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < t->count; i++)
+		end = ring_append_points(end, t->sorted[i], (uint16_t)(t->sorted[i] - member), text);
+	/* Stable, so equal positions stay in the order of identities. */
+	*point = sort_by_upper32(*room, *room + t->points, t->points);
+	free(text);
+	return 0;
 }
 
 int ring_build(const struct ring_member *member, size_t members, struct arcs *out)
 {
-	const struct ring_member **sorted;
-	size_t taking_part = 0, points, longest;
+	uint64_t *point, *room = NULL;
+	struct ring_takers t;
 	int err;
 
 	*out = (struct arcs){ 0 };
-	if (members >= RINGLB_NO_BACKEND)
-		return -EINVAL;
-	if (!members)
-		return 0;
-	sorted = calloc(members, sizeof(*sorted));
-	if (!sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < members; i++)
-		if (member[i].points)
-			sorted[taking_part++] = &member[i];
-	qsort(sorted, taking_part, sizeof(*sorted), compare_identity);
-	err = check_members(sorted, taking_part, &points, &longest);
-	if (!err && points)
-		err = build_sorted(member, sorted, taking_part, points, longest, out);
-	free(sorted);
+	err = ring_takers(member, members, &t);
+	if (err)
+		return err;
+	if (t.points)
+		err = sorted_points(member, &t, &point, &room);
+	if (!err && t.points)
+		err = arcs_from_points(point, t.points, out);
+	free(room);
+	free(t.sorted);
 	return err;
 }
 

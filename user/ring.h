@@ -24,6 +24,7 @@ struct arc {
 	uint16_t previous; /* equal to owner where not moved */
 	uint32_t stamp;    /* seconds, ringlb_now(): the last packet that went to previous; 0 where not moved */
 	bool moved;
+	uint8_t zero[3]; /* so that equal arcs are equal bytes */
 };
 
 struct arcs {
@@ -44,6 +45,24 @@ uint32_t ring_point(const char *identity, uint32_t i);
  * -ENOMEM.
  */
 int ring_build(const struct ring_member *member, size_t members, struct arcs *out);
+/*
+ * A ring that is changed a member at a time, without making it anew: its points, which its arcs alone don't tell. Takes
+ * up to 48 bytes a point.
+ */
+struct ring {
+	uint64_t *point; /* position << 32 | owner, as arcs_from_points takes them */
+	uint64_t *spare; /* what the next change writes to */
+	size_t points, room, spare_room;
+	struct arcs arcs; /* as ring_build makes them, owned by the ring */
+	size_t arcs_room;
+};
+/*
+ * Makes the ring of the members what that of the new ones is, byte for byte; `old` are those that it was last made of,
+ * none for a ring of zeros. Only members that came, went, or have another number of points cost more than a copy; they
+ * are told by their identities. Errors as ring_build, the ring being as before.
+ */
+int ring_change(struct ring *r, const struct ring_member *old, size_t olds, const struct ring_member *new, size_t news);
+void ring_free(struct ring *r);
 /*
  * The same from points made elsewhere: position << 32 | owner, sorted by position, of which the first at a position
  * counts. 0 or -ENOMEM.
