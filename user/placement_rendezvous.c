@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rendezvous hashing (Thaler and Ravishankar, 1998) with weights (Schindelhauer and Schomaker, 2005), by slots: the hash
- * space is 65,536 equal slots, and each goes to the backend with the highest weight / -ln(h), where h, between 0 and 1,
- * is XXH64 of the identity with the slot's number as seed. A change of one backend touches only the slots that it wins
- * or loses.
+ * Rendezvous hashing (Thaler and Ravishankar, 1998) with weights (Schindelhauer and Schomaker, 2005), by slots: the
+ * hash space is 65,536 equal slots, and each goes to the backend with the highest weight / -ln(h), where h, between 0
+ * and 1, is XXH64 of the identity with the slot's number as seed. A change of one backend touches only the slots that
+ * it wins or loses.
  *
- * The same to the last bit everywhere: no libm. -ln(h) is taken as 64 - log2(XXH64), which differs by a factor common to
- * all, in fixed point with 40 bits behind the point. log2 of a number is the place of its highest bit, and of the rest
- * the logarithm of 1 + i/4096 rounded down to 40 bits, i its next 12 bits, and straight lines in between (rounded down;
- * off by less than 2^-24). A hash of 0 counts as 1. Fractions are compared by cross-multiplication; equal ones go to the
- * identity that comes first in byte order.
+ * The same to the last bit everywhere: no libm. -ln(h) is taken as 64 - log2(XXH64), which differs by a factor common
+ * to all, in fixed point with 40 bits behind the point. log2 of a number is the place of its highest bit, and of the
+ * rest the logarithm of 1 + i/4096 rounded down to 40 bits, i its next 12 bits, and straight lines in between (rounded
+ * down; off by less than 2^-24). A hash of 0 counts as 1. Fractions are compared by cross-multiplication; equal ones go
+ * to the identity that comes first in byte order.
  */
 #include "placement_rendezvous.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Redis Cluster: 16,384 slots, in the contiguous ranges that `redis-cli --cluster create` gives to masters in the order
- * of the list: each ends at the rounded end of its share, in single precision, and has at least one slot. Weights, which
- * redis-cli knows only when it rebalances, make the shares differ. The slot of a key is its CRC-16/XMODEM modulo 16,384,
- * of the part between the first { and the next } where that is not empty. A slot is 2^18 positions.
+ * of the list: each ends at the rounded end of its share, in single precision, and has at least one slot. Weights,
+ * which redis-cli knows only when it rebalances, make the shares differ. The slot of a key is its CRC-16/XMODEM modulo
+ * 16,384, of the part between the first { and the next } where that is not empty. A slot is 2^18 positions.
  */
 #include <math.h>
 

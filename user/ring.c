@@ -162,7 +162,7 @@ int ring_takers(const struct ring_member *member, size_t members, struct ring_ta
 	return err;
 }
 
-/* The points of members that are sorted by identity; owners are places in the array `member`. *point: the sorted ones. */
+/* The points of members that are sorted by identity, sorted; owners are places in the array `member`. */
 static int sorted_points(const struct ring_member *member, const struct ring_takers *t, uint64_t **point,
 			 uint64_t **room)
 {

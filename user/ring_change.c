@@ -27,7 +27,7 @@ static void change_clear(struct change *c)
 	free(c->room);
 }
 
-/* Walks both lists of identities; adds up the points of those that are fresh and marks them with a rank of their own. */
+/* Walks both lists of identities; ranks the new ones, marks those that are fresh, and adds up their points. */
 static void match(struct change *c, const struct ring_member *old, const struct ring_member *new, uint8_t *is_fresh)
 {
 	size_t i = 0;

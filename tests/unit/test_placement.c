@@ -11,9 +11,11 @@
 #include <math.h>
 #include <cmocka.h>
 
+#include "../../include/source_hash.h"
 #include "placement.h"
 #include "placement_rendezvous.h"
 #include "random_pool.h"
+#include "sort.h"
 
 #define ROUNDS 25
 #define SLOW_ROUNDS 1 /* of rendezvous, which hashes a million and a half times for a pool */
@@ -185,8 +187,8 @@ static double deviation(unsigned int members, unsigned int points)
 
 /*
  * The share of a member among N with V random points each has the relative standard deviation
- * sqrt((N - 1) / (N * V + 1)). One share in some 10,000 may lie beyond 4 of them: of the 400 here 3 or more do so in one
- * run of ten million. Beyond 7 lies none.
+ * sqrt((N - 1) / (N * V + 1)). One share in some 10,000 may lie beyond 4 of them: of the 400 here 3 or more do so in
+ * one run of ten thousand at most. Beyond 7 lies none.
  */
 static void test_shares(void **state)
 {
@@ -217,6 +219,53 @@ static void test_shares(void **state)
 		arcs_free(&arcs);
 	}
 	assert_in_range(far, 0, 2);
+}
+
+#define NODES (16 * MEMBERS)
+
+/* HAProxy's rule as it says it itself: the nearer of the nodes before and behind, on a tie the one before. */
+static size_t nearest(const uint64_t *node, size_t n, uint32_t position)
+{
+	size_t next = 0, before;
+
+	while (next < n && (uint32_t)(node[next] >> 32) < position)
+		next++;
+	next = next < n ? next : 0;
+	before = next ? next - 1 : n - 1;
+	if ((uint32_t)(position - (uint32_t)(node[before] >> 32)) <=
+	    (uint32_t)((uint32_t)(node[next] >> 32) - position))
+		return (uint16_t)node[before];
+	return (uint16_t)node[next];
+}
+
+/* At each node, in the middle between two, and beside these. */
+static void test_haproxy_nearest(void **state)
+{
+	uint64_t node[2 * NODES], *sorted;
+	struct pool pool;
+	struct arcs arcs;
+	size_t n = 0;
+
+	(void)state;
+	pool_random(&pool);
+	for (size_t i = 0; i < MEMBERS; i++) {
+		pool.member[i].weight = 1;
+		for (uint32_t j = 0; j < 16; j++)
+			node[n++] = (uint64_t)ringlb_avalanche(pool.member[i].id * 4096 + j) << 32 | i;
+	}
+	sorted = sort_by_upper32(node, node + NODES, n);
+	build(placement_find("haproxy"), pool.member, MEMBERS, &arcs);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t at = (uint32_t)(sorted[i] >> 32), next = (uint32_t)(sorted[(i + 1) % n] >> 32);
+
+		for (uint32_t off = 0; off < 5; off++) {
+			uint32_t middle = at + (next - at) / 2 + off - 2, beside = at + off - 2;
+
+			assert_int_equal(arcs.arc[arcs_find(&arcs, middle)].owner, nearest(sorted, n, middle));
+			assert_int_equal(arcs.arc[arcs_find(&arcs, beside)].owner, nearest(sorted, n, beside));
+		}
+	}
+	arcs_free(&arcs);
 }
 
 /* Weighted shares of the table-like placements are those of the weights, as nearly as their slots allow. */
@@ -351,10 +400,15 @@ static void test_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_minimal_movement), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_shares),           cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_logarithm),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_nobody),           cmocka_unit_test(test_one),
+		cmocka_unit_test(test_minimal_movement),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_haproxy_nearest),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_logarithm),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_one),
 	};
 
 	random_start();
