@@ -40,6 +40,7 @@ SHARE := $(patsubst %.c,%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit
 AIDS  := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/*/*.bpf.c))
 BENCH := $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
+NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server)
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all check test test-full lint bench install clean help
@@ -51,7 +52,7 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
 	$(Q)tests/run unit lint cli
 
-TESTS := all $(AIDS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
+TESTS := all $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
 test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli priv xdp net
 
@@ -122,6 +123,11 @@ $(UNIT:%=$(B)/%) $(PRIV:%=$(B)/%): %: %.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
 $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%): %: %.o $(SHARE:%=$(B)/asan/%) $(B)/asan/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $^ $(LDLIBS) -lcmocka -o $@
+
+$(B)/tests/net/breaktest_client: $(B)/tests/net/breaktest_link.o
+$(NETS): %: %.o
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $^ -o $@
 
 # Includes its skeletons as "tests/bench/NAME.skel.h".
 $(BENCH): | $(BSKEL)
