@@ -204,6 +204,25 @@ static bool step(struct work *w, const struct yaml_edit *edit)
 	return reason ? unsafe(w, list->child[i], reason) : true;
 }
 
+/*
+ * With `haproxy`, backends without an id of their own have one by their place. What the text does not say is taken out
+ * before the edits, and given again after them.
+ */
+static void forget_ids(struct work *w)
+{
+	const struct node *pools = node_find(w->e.root, "pools");
+
+	for (size_t i = 0; i < w->wanted->pools; i++) {
+		struct config_pool *p = &w->wanted->pool[i];
+		const struct node *list = node_find(pools->child[i], "backends");
+
+		for (size_t j = 0; j < p->backends; j++) {
+			if (!node_find(list->child[j], "id"))
+				p->backend[j].id = 0;
+		}
+	}
+}
+
 /* Whether the text means what is wanted now. */
 static bool check(struct work *w)
 {
@@ -223,6 +242,8 @@ static bool check(struct work *w)
 	diag_free(&d);
 	if (!found)
 		return false;
+	for (i = 0; i < w->wanted->pools; i++)
+		number_backends(&w->wanted->pool[i]);
 	means = config_emit(found, true);
 	wanted = config_emit(w->wanted, true);
 	same = !strcmp(means, wanted);
@@ -240,6 +261,7 @@ static bool run(struct work *w, const struct yaml_edit *edit, size_t edits)
 		return unsafe(w, NULL, "it has line ends other than LF and CR LF");
 	if (!reread(w))
 		return false;
+	forget_ids(w);
 	for (size_t i = 0; i < edits; i++) {
 		if (edit[i].kind != YAML_EDIT_SET && !settle(w))
 			return false;

@@ -39,5 +39,7 @@ char *yaml_edit_text(const char *file, const char *text, size_t length, const st
  * and mode. 0, or -errno with a message in d; the file is then as it was.
  */
 int yaml_edit_file(const char *file, const struct yaml_edit *edit, size_t edits, struct diag *d);
+/* Whether that could be done, as far as can be told without writing. 0, or -errno with a message in d. */
+int yaml_edit_rehearse(const char *file, const struct yaml_edit *edit, size_t edits, struct diag *d);
 
 #endif

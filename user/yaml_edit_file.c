@@ -44,12 +44,19 @@ static int like(int fd, const struct stat *st)
 	return fchmod(fd, st->st_mode & 07777) ? -errno : 0;
 }
 
+/* Of an absolute path. */
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return xasprintf("%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
 /* Puts text into the place of path, which was was when it was read. */
 static int replace(const char *path, const struct stat *was, const char *text, size_t length, struct diag *d)
 {
-	const char *slash = strrchr(path, '/');
-	char *directory = xasprintf("%.*s", slash == path ? 1 : (int)(slash - path), path);
-	char *temporary = xasprintf("%s/.%s.XXXXXX", directory, slash + 1);
+	char *directory = directory_of(path),
+	     *temporary = xasprintf("%s/.%s.XXXXXX", directory, strrchr(path, '/') + 1);
 	int fd = mkostemp(temporary, O_CLOEXEC), err = fd < 0 ? -errno : 0;
 	struct stat now;
 
@@ -78,7 +85,18 @@ static int replace(const char *path, const struct stat *was, const char *text, s
 	return err;
 }
 
-static int edit_path(const char *file, const char *path, const struct yaml_edit *edit, size_t edits, struct diag *d)
+/* Whether a file can come into the place of path. */
+static int rehearse(const char *file, const char *path, struct diag *d)
+{
+	char *directory = directory_of(path);
+	int err = access(directory, W_OK | X_OK) ? complain(file, "can't be replaced", -errno, d) : 0;
+
+	free(directory);
+	return err;
+}
+
+static int edit_path(const char *file, const char *path, const struct yaml_edit *edit, size_t edits, bool write,
+		     struct diag *d)
 {
 	size_t length, edited_length;
 	struct stat was;
@@ -97,8 +115,12 @@ static int edit_path(const char *file, const char *path, const struct yaml_edit 
 	edited = yaml_edit_text(file, text, length, edit, edits, &edited_length, d);
 	if (!edited)
 		err = -EINVAL;
-	else if (edited_length != length || memcmp(edited, text, length) != 0)
+	else if (edited_length == length && !memcmp(edited, text, length))
+		err = 0;
+	else if (write)
 		err = replace(path, &was, edited, edited_length, d);
+	else
+		err = rehearse(file, path, d);
 	explicit_bzero(text, length); /* the hash key may be in it */
 	free(text);
 	if (edited)
@@ -107,7 +129,7 @@ static int edit_path(const char *file, const char *path, const struct yaml_edit 
 	return err;
 }
 
-int yaml_edit_file(const char *file, const struct yaml_edit *edit, size_t edits, struct diag *d)
+static int edit_file(const char *file, const struct yaml_edit *edit, size_t edits, bool write, struct diag *d)
 {
 	char *path;
 	int err;
@@ -119,7 +141,17 @@ int yaml_edit_file(const char *file, const struct yaml_edit *edit, size_t edits,
 	path = realpath(file, NULL);
 	if (!path)
 		return complain(file, "can't be read", -errno, d);
-	err = edit_path(file, path, edit, edits, d);
+	err = edit_path(file, path, edit, edits, write, d);
 	free(path);
 	return err;
+}
+
+int yaml_edit_file(const char *file, const struct yaml_edit *edit, size_t edits, struct diag *d)
+{
+	return edit_file(file, edit, edits, true, d);
+}
+
+int yaml_edit_rehearse(const char *file, const struct yaml_edit *edit, size_t edits, struct diag *d)
+{
+	return edit_file(file, edit, edits, false, d);
 }

@@ -92,6 +92,13 @@ static void remove_element(struct editor *e, size_t previous, size_t begin, size
 	editor_change(e, begin, end, xstrdup(""));
 }
 
+static size_t skip_blank_lines(const struct editor *e, size_t at)
+{
+	while (at < e->length && is_blank(e, at, line_end(e, at)))
+		at = line_next(e, at);
+	return skip_blanks(e, at);
+}
+
 const char *edit_unset(struct editor *e, const struct node *map, const char *key)
 {
 	const struct node *there = node_find(map, key);
@@ -109,7 +116,7 @@ const char *edit_unset(struct editor *e, const struct node *map, const char *key
 	if (is_blank(e, left, there->key_begin))
 		editor_remove_lines(e, left, end);
 	else if (end < e->length) /* behind the dash: the next line takes its place */
-		editor_change(e, there->key_begin, skip_blanks(e, end), xstrdup(""));
+		editor_change(e, there->key_begin, skip_blank_lines(e, end), xstrdup(""));
 	else
 		return "the key shares its line";
 	return NULL;
