@@ -27,9 +27,15 @@ static void pair_table_init(struct pair_table *t, size_t size)
 		t->slot[i].key = PAIR_FREE;
 }
 
+/* From the middle of the product: the low bits know nothing of `from`, and all pairs may have one `to`. */
+static size_t pair_place(const struct pair_table *t, uint32_t key)
+{
+	return (key * 0x9e3779b97f4a7c15ull >> 32) & (t->size - 1);
+}
+
 static void pair_add(struct pair_table *t, uint32_t key, uint64_t length)
 {
-	size_t i = (key * 2654435761u) & (t->size - 1);
+	size_t i = pair_place(t, key);
 
 	while (t->slot[i].key != PAIR_FREE && t->slot[i].key != key)
 		i = (i + 1) & (t->size - 1);
