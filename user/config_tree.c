@@ -10,11 +10,11 @@ struct builder {
 	struct faults *f;
 	const char *text;
 	size_t length, mark, characters, offset; /* mark: bytes left out at the start; the place reached so far */
-	struct node *root, *open;	/* open: the innermost collection that has not ended */
-	struct node *key;		/* the value that waits: its key has come */
+	struct node *root, *open;                /* open: the innermost collection that has not ended */
+	struct node *key;                        /* the value that waits: its key has come */
 	size_t values, documents;
 	unsigned int depth;
-	unsigned int skip;		/* collections open inside a key, which is no text: ignored */
+	unsigned int skip; /* collections open inside a key, which is no text: ignored */
 	bool stop;
 };
 
@@ -23,7 +23,7 @@ void tree_free(struct node *n)
 	if (!n)
 		return;
 	for (size_t i = 0; i < n->children; i++)
-		tree_free(n->child[i]);	/* at most TREE_MAX_DEPTH deep */
+		tree_free(n->child[i]); /* at most TREE_MAX_DEPTH deep */
 	free(n->child);
 	free(n->key);
 	free(n->text);
@@ -57,11 +57,16 @@ struct node *node_find(const struct node *map, const char *key)
 const char *node_kind_text(const struct node *n)
 {
 	switch (n->kind) {
-	case NODE_NULL: return "nothing";
-	case NODE_TEXT: return n->quoted ? "text in quotes" : "text";
-	case NODE_LIST: return "a list";
-	case NODE_MAP: return "a mapping";
-	case NODE_BAD: break;
+	case NODE_NULL:
+		return "nothing";
+	case NODE_TEXT:
+		return n->quoted ? "text in quotes" : "text";
+	case NODE_LIST:
+		return "a list";
+	case NODE_MAP:
+		return "a mapping";
+	case NODE_BAD:
+		break;
 	}
 	return "something else";
 }
@@ -95,7 +100,8 @@ static void place(struct builder *b, struct node *n)
 
 	if (++b->values > TREE_MAX_VALUES) {
 		fault_at(b->f, DIAG_ERROR, "too-large", n->line, n->column,
-			 "more than %u values in one file: no configuration within the limits is as large", TREE_MAX_VALUES);
+			 "more than %u values in one file: no configuration within the limits is as large",
+			 TREE_MAX_VALUES);
 		b->stop = true;
 	}
 	if (!p) {
@@ -128,8 +134,7 @@ static bool wants_key(const struct builder *b)
 /* A key that is no text: complained of, and a name that no real key has keeps its value apart. */
 static void bad_key(struct builder *b, struct node *n)
 {
-	fault_at(b->f, DIAG_ERROR, "wrong-type", n->line, n->column,
-		 "a key must be text; found %s", node_kind_text(n));
+	fault_at(b->f, DIAG_ERROR, "wrong-type", n->line, n->column, "a key must be text; found %s", node_kind_text(n));
 	n->kind = NODE_BAD;
 	free(n->text);
 	n->text = xstrdup("");
@@ -146,8 +151,8 @@ static void refuse_extras(struct builder *b, const struct node *n, const yaml_ch
 			 clip((const char *)anchor, shown));
 	}
 	if (tag) {
-		fault_at(b->f, DIAG_ERROR, "tag", n->line, n->column,
-			 "%s: tags are not read: leave it out", clip((const char *)tag, shown));
+		fault_at(b->f, DIAG_ERROR, "tag", n->line, n->column, "%s: tags are not read: leave it out",
+			 clip((const char *)tag, shown));
 	}
 }
 
@@ -161,12 +166,13 @@ static void on_scalar(struct builder *b, const yaml_event_t *e)
 	n->kind = NODE_TEXT;
 	n->end = offset_of(b, &e->end_mark);
 	n->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-	if (!n->quoted && (!length || !strcmp(text, "~") || !strcmp(text, "null") || !strcmp(text, "Null") ||
-			   !strcmp(text, "NULL")))
+	if (!n->quoted &&
+	    (!length || !strcmp(text, "~") || !strcmp(text, "null") || !strcmp(text, "Null") || !strcmp(text, "NULL")))
 		n->kind = NODE_NULL;
 	n->text = xstrdup(text);
 	if (strlen(text) != length) {
-		fault_at(b->f, DIAG_ERROR, "bad-value", n->line, n->column, "the text contains \\0, which is not allowed");
+		fault_at(b->f, DIAG_ERROR, "bad-value", n->line, n->column,
+			 "the text contains \\0, which is not allowed");
 		n->kind = NODE_BAD;
 	}
 	if (!wants_key(b))
@@ -199,7 +205,8 @@ static void check_depth(struct builder *b, const yaml_event_t *e)
 		return;
 	fault_at(b->f, DIAG_ERROR, "too-deep", (unsigned int)e->start_mark.line + 1,
 		 (unsigned int)e->start_mark.column + 1,
-		 "lists and mappings more than %u deep in each other: no configuration is nested like that", TREE_MAX_DEPTH);
+		 "lists and mappings more than %u deep in each other: no configuration is nested like that",
+		 TREE_MAX_DEPTH);
 	b->stop = true;
 }
 
@@ -210,9 +217,8 @@ static void on_start(struct builder *b, const yaml_event_t *e, enum node_kind ki
 
 	refuse_extras(b, n, anchor, tag);
 	n->kind = kind;
-	n->flow = e->type == YAML_SEQUENCE_START_EVENT ?
-			  e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE :
-			  e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
+	n->flow = e->type == YAML_SEQUENCE_START_EVENT ? e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE :
+							 e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
 	if (wants_key(b)) {
 		bad_key(b, n);
 		b->skip = 1;

@@ -29,12 +29,12 @@ struct node {
 	bool quoted;                       /* NODE_TEXT: not a plain scalar, so never a number */
 	unsigned int line, column;         /* from 1; column in characters */
 	unsigned int key_line, key_column; /* 0: the key was complained of */
-	size_t begin, end;                 /* bytes of the text, a mark at its start included; end is the first behind */
+	size_t begin, end; /* bytes of the text, a mark at its start included; end is the first behind */
 	size_t key_begin, key_end;
-	bool flow;                         /* a list or mapping in brackets */
-	char *key;                         /* in a mapping; else NULL */
-	size_t index;                      /* in the parent */
-	char *text;                        /* NODE_TEXT: valid UTF-8 */
+	bool flow;    /* a list or mapping in brackets */
+	char *key;    /* in a mapping; else NULL */
+	size_t index; /* in the parent */
+	char *text;   /* NODE_TEXT: valid UTF-8 */
 	struct node *parent;
 	struct node **child; /* values of a mapping, items of a list, in order */
 	size_t children;
