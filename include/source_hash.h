@@ -37,9 +37,9 @@ static inline __attribute__((always_inline)) __u32 ringlb_crc32_ipv4(__be32 clie
 }
 
 /*
- * HAProxy's full_hash(): one of Bob Jenkins's integer hashes that spread every bit
- * (https://burtleburtle.net/bob/hash/integer.html), times a large prime. No two numbers have the same one.
- * HAProxy's `balance source` with `hash-type consistent` takes it of the IPv4 address as a number.
+ * HAProxy's full_hash(): one of Bob Jenkins's integer hashes in which every bit counts for every other, times a large
+ * prime. No two numbers have the same one. HAProxy's `balance source` with `hash-type consistent` takes it of the IPv4
+ * address as a number.
  */
 static inline __attribute__((always_inline)) __u32 ringlb_avalanche(__u32 a)
 {

@@ -48,6 +48,7 @@ extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, 
 struct option;
 struct running;
 struct plan;
+struct config;
 
 /*
  * getopt_long of long options, saying nothing itself: '?' after adding a "usage" error. Arguments are left behind
@@ -63,6 +64,26 @@ int cmd_file(struct cmd_context *cx, int argc, char **argv, const char **file);
 bool cmd_privileged(struct cmd_context *cx, const char *command);
 /* running_open with an error also where nothing is attached. EXIT_DONE, or EXIT_FAILED with an error. */
 int cmd_running(struct cmd_context *cx, const char *command, struct running *out);
+
+/*
+ * --from LIST: calls answer for each line of a file, "-" for standard input, its line end taken off. A line that is not
+ * answered does not stop the rest, but for EXIT_FAILED. Returns the last status that was not EXIT_DONE. cmd_from.c.
+ */
+typedef int (*cmd_answer)(void *data, char *line, size_t length, const char *where);
+int cmd_from(struct cmd_context *cx, const char *list, cmd_answer answer, void *data);
+
+/* What lookup is asked for. */
+struct cmd_lookup_options {
+	const char *file, *list, *pool, *key, *placement; /* NULL: not given */
+	size_t replicas;
+	bool distinct_zones, established;
+};
+/* lookup SERVICE, of a packet from source (NULL with a list): cmd_lookup_service.c. lookup --pool: cmd_lookup_key.c. */
+int cmd_lookup_service(struct cmd_context *cx, const struct cmd_lookup_options *o, const char *service,
+		       const char *source);
+int cmd_lookup_key(struct cmd_context *cx, const struct cmd_lookup_options *o);
+/* config_load for a question: its warnings are check's to tell. NULL after adding its errors. */
+struct config *cmd_config(struct cmd_context *cx, const char *file);
 
 /* Says what a plan would do or did, for plan and apply: cmd_report.c. */
 void cmd_report_plan(struct cmd_context *cx, const struct running *running, const struct plan *plan);

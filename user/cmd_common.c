@@ -77,6 +77,18 @@ bool cmd_privileged(struct cmd_context *cx, const char *command)
 	return false;
 }
 
+struct config *cmd_config(struct cmd_context *cx, const char *file)
+{
+	struct diag d = { 0 };
+	struct config *c = config_load(file, &d);
+
+	for (size_t i = 0; i < d.count; i++)
+		if (d.entry[i].level == DIAG_ERROR)
+			diag_error(&cx->diag, d.entry[i].code, d.entry[i].where, "%s", d.entry[i].message);
+	diag_free(&d);
+	return c;
+}
+
 int cmd_running(struct cmd_context *cx, const char *command, struct running *out)
 {
 	size_t errors = cx->diag.errors;

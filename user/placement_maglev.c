@@ -3,9 +3,9 @@
  * Maglev (Eisenbud and others, "Maglev: A Fast and Reliable Software Network Load Balancer", NSDI 2016, section 3.4).
  * Of a table of M slots, M prime, a backend prefers them in the order (offset + j * skip) mod M, with
  * offset = XXH64(identity, seed 0) mod M and skip = XXH64(identity, seed 1) mod (M - 1) + 1. The backends, in byte
- * order of their identities, take the first free slot of their list in turns until all are taken. Weights change how often a
- * backend has its turn: in round r = 1, 2, ... if floor(r * w / w_max) > floor((r - 1) * w / w_max). A slot s is the
- * positions p with floor(p * M / 2^32) = s.
+ * order of their identities, take the first free slot of their list in turns until all are taken. Weights change how
+ * often a backend has its turn: in round r = 1, 2, ... if floor(r * w / w_max) > floor((r - 1) * w / w_max). A slot s is
+ * the positions p with floor(p * M / 2^32) = s.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
