@@ -88,8 +88,9 @@ static void mark_used(const struct state_pool *pool, uint8_t *used)
 		used[pool->backend[i].index] = 1;
 }
 
-static int pool_operations(struct plan *p, const struct state *running, struct diag *d)
+static int pool_operations(struct plan *p, const struct plan_input *in, struct diag *d)
 {
+	const struct state *running = in->running;
 	uint8_t *used = xcalloc(RINGLB_MAX_BACKENDS + 1, 1);
 	struct state *next = p->next;
 	int err = 0;
@@ -99,7 +100,8 @@ static int pool_operations(struct plan *p, const struct state *running, struct d
 	for (size_t i = 0; running && i < running->owns; i++)
 		mark_used(&running->own[i].table, used);
 	for (size_t i = 0; i < next->pools && !err; i++)
-		err = plan_pool_operations(p, pool_named(running, next->pool[i].name), i, used, d);
+		err = plan_pool_operations(p, pool_named(running, next->pool[i].name), i,
+					   in->cut || !keeps_flows(next->config, next->pool[i].name), used, d);
 	for (size_t i = 0; i < next->pools && !err; i++)
 		if (!next->pool[i].region && next->pool[i].layout.bits)
 			plan_add(p, PLAN_TABLE_BUILD, i, 0, NULL, "%s", "");
@@ -308,7 +310,7 @@ static int make(struct plan *p, const struct plan_input *in, struct diag *d)
 	int err = pools_next(p, in, d);
 
 	if (!err)
-		err = pool_operations(p, in->running, d);
+		err = pool_operations(p, in, d);
 	if (!err)
 		err = plan_services(p, in, d);
 	if (!err)

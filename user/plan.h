@@ -41,6 +41,7 @@ struct plan_operation {
 	size_t pool;    /* in next->pool, or in running->pool for a removal */
 	size_t backend; /* likewise */
 	char *subject;  /* interface or service name, or NULL */
+	bool cuts;      /* established flows of the backend are given up */
 	char *text; /* empty where it follows from others; one line for people: "pool web: backend web-4 added: 10.0.0.14, weight 1" */
 };
 
@@ -80,7 +81,7 @@ struct plan {
 	struct state *next; /* owned; config moved into it */
 	struct plan_operation *operation;
 	size_t operations;            /* 0: no change */
-	bool keeps_edits; /* see struct plan_input */
+	bool keeps_edits;             /* see struct plan_input */
 	bool generation;              /* the configuration changes: next has a new number */
 	struct plan_service *service; /* those of which something moves though their pool's ring does not say so */
 	size_t services;

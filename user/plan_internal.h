@@ -28,8 +28,11 @@ int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag 
 int plan_arcs(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
 	      struct state_pool *next, uint64_t *settled, struct diag *d);
 
-/* The operations between the two, pool being the index in next; index_used has a byte for each index and is updated. */
-int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, uint8_t *index_used,
+/*
+ * The operations between the two, pool being the index in next; index_used has a byte for each index and is updated.
+ * cut: what is removed is not left to end its flows.
+ */
+int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, bool cut, uint8_t *index_used,
 			 struct diag *d);
 /* For a pool that is no longer configured; pool is the index in running. */
 void plan_pool_gone(struct plan *p, const struct state_pool *old, size_t pool);

@@ -25,6 +25,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 			size_t i)
 {
 	const struct state_backend *b = &next->backend[i];
+	bool cuts = backend_alive(was) && !backend_alive(b);
 	char *text = xasprintf("pool %s: backend %s", next->name, was->name), *old = text;
 
 	if (strcmp(was->name, b->name)) {
@@ -49,7 +50,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 	}
 	if (was->state != b->state || was->cut != b->cut) {
 		text = xasprintf("%s, %s -> %s%s", old, backend_state_name(was->state), backend_state_name(b->state),
-				 b->cut ? ", its flows are cut" : "");
+				 cuts ? ", its flows are cut" : "");
 		free(old);
 		old = text;
 	}
@@ -59,6 +60,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 		old = text;
 	}
 	plan_add(p, PLAN_BACKEND_CHANGE, pool, i, NULL, "%s", old);
+	p->operation[p->operations - 1].cuts = cuts;
 	free(old);
 }
 
@@ -68,7 +70,8 @@ static bool backend_changed(const struct state_backend *a, const struct state_ba
 	       a->cut != b->cut || a->id != b->id || !same_text(a->zone, b->zone);
 }
 
-static void removed(struct plan *p, const struct state_pool *old, const struct state_pool *next, size_t pool)
+/* cut: what is removed is not left to end its flows. */
+static void removed(struct plan *p, const struct state_pool *old, const struct state_pool *next, size_t pool, bool cut)
 {
 	char text[ADDRESS_TEXT];
 
@@ -85,7 +88,10 @@ static void removed(struct plan *p, const struct state_pool *old, const struct s
 		else
 			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)%s",
 				 old->name, was->name, text,
-				 is ? ", leaving: no new flow, its old ones until they end" : ", its flows are cut");
+				 is                        ? ", leaving: no new flow, its old ones until they end" :
+				 cut && backend_alive(was) ? ", its flows are cut" :
+							     ", it has no flows");
+		p->operation[p->operations - 1].cuts = !was_leaving && !is && cut && backend_alive(was);
 	}
 }
 
@@ -108,7 +114,8 @@ static int added(struct plan *p, struct state_pool *next, size_t pool, size_t i,
 	return 0;
 }
 
-int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, uint8_t *index_used, struct diag *d)
+int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, bool cut, uint8_t *index_used,
+			 struct diag *d)
 {
 	struct state_pool *next = &p->next->pool[pool];
 	int err = 0;
@@ -125,7 +132,7 @@ int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t po
 			change_text(p, next, pool, was, i);
 	}
 	if (old && !err)
-		removed(p, old, next, pool);
+		removed(p, old, next, pool, cut);
 	return err;
 }
 
