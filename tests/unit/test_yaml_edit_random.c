@@ -15,7 +15,7 @@
 #include "random_pool.h"
 #include "yaml_edit.h"
 
-#define TEXTS 300u
+#define TEXTS 150u
 #define EDITS 5u
 #define MAX_POOLS 3u
 #define MAX_BACKENDS 8u
