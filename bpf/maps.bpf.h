@@ -69,6 +69,15 @@ struct {
 	__type(value, struct ringlb_counter);
 } backend_stats SEC(".maps");
 
+/* For user space alone; of as many bytes as its counters need. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ringlb_carried));
+} carried SEC(".maps");
+
 /* Slot of struct ringlb_tables.outputs -> interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);

@@ -13,7 +13,10 @@
 
 #include <linux/types.h>
 
+#ifndef RINGLB_ABI_VERSION /* the tests build with another, for upgrades to and fro */
 #define RINGLB_ABI_VERSION 1
+#endif
+#define RINGLB_ABI_OLDEST 1 /* that an upgrade knows how to read */
 
 #define RINGLB_MAX_BACKENDS 65535u   /* indices are 16 bits; 65535 is "none" */
 #define RINGLB_MAX_SERVICES 32767u   /* each with an address of its own gives 65534 entries, numbered in 16 bits */
@@ -112,16 +115,24 @@ struct ringlb_output {
 };
 _Static_assert(sizeof(struct ringlb_output) == 16, "ringlb_output");
 
+/* struct ringlb_tables.pending: what an interrupted command left undone */
+#define RINGLB_PENDING_AFTERMATH 1u /* from before a switch until what follows it is done: see aftermath.h */
+#define RINGLB_PENDING_REPLACED 2u  /* the pins beside these, NAME~new, ran until now, and may still run: see replace.h */
+
+#define RINGLB_VERSION_TEXT 32u
+
 /*
  * The start of the map `tables`. `state` is revision << 1 | side: one word, read once for each packet, that publishes
- * everything at once.
+ * everything at once. Up to `version` it is the same in every ABI, so that any ringlb can tell which one made it.
  */
 struct ringlb_tables {
 	__u64 state;
 	__u32 abi;
 	__u32 hz;      /* jiffies in a second, for the stamps */
-	__u32 pending; /* 1 from before a switch until what follows it is done (incarnations, swept flows): see commit.c */
-	__u32 reserved[11];
+	__u32 pending; /* RINGLB_PENDING_* */
+	__u32 frozen;  /* 1: nothing new is remembered in the flow table, which is being copied */
+	char version[RINGLB_VERSION_TEXT]; /* of the ringlb whose program this is, ended by a zero */
+	__u32 reserved[2];
 	struct ringlb_root roots[2];
 	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
 };
@@ -243,6 +254,15 @@ struct ringlb_counter {
 /* The only value of the per-CPU map `verdicts`. */
 struct ringlb_verdict_counters {
 	__u64 packets[RINGLB_VERDICT_COUNT];
+};
+
+/*
+ * The map `carried`, which no program uses: what former programs of the instance counted in maps that are gone. Its value
+ * is this, then a struct ringlb_counter for each element of service_stats, then of backend_stats.
+ */
+struct ringlb_carried {
+	struct ringlb_verdict_counters verdicts;
+	struct ringlb_flow_counters flows;
 };
 
 /*

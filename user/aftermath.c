@@ -68,7 +68,7 @@ void aftermath(struct datapath *dp, const struct state *s)
 			__atomic_store_n(&backend[i].incarnation, j.incarnation[i], __ATOMIC_RELEASE);
 	}
 	flows_sweep(&flows, keep, &j);
-	__atomic_store_n(&t->pending, 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_and(&t->pending, ~RINGLB_PENDING_AFTERMATH, __ATOMIC_SEQ_CST);
 	free(j.table);
 	free(j.always);
 	free(j.incarnation);

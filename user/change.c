@@ -8,6 +8,7 @@
 
 #include "aftermath.h"
 #include "generation.h"
+#include "replace.h"
 
 /* Links that a killed command attached or left, and that the published configuration does not know. */
 static void remove_stray_links(struct change *c, struct diag *d)
@@ -28,12 +29,16 @@ static void remove_stray_links(struct change *c, struct diag *d)
 	}
 }
 
-static void repair(struct change *c, struct diag *d)
+static int repair(struct change *c, struct diag *d)
 {
 	const struct state *s = c->running.state;
+	int err = replace_repair(c->instance, &c->running, d);
 	size_t bytes;
 
-	if (datapath_tables(c->running.dp, &bytes)->pending && !datapath_wait(c->running.dp)) {
+	if (err)
+		return err;
+	if (datapath_tables(c->running.dp, &bytes)->pending & RINGLB_PENDING_AFTERMATH &&
+	    !datapath_wait(c->running.dp)) {
 		aftermath(c->running.dp, s);
 		diag_warning(d, "repaired", "",
 			     "the command before this one was interrupted just when its change took effect: generation %u, revision "
@@ -42,6 +47,7 @@ static void repair(struct change *c, struct diag *d)
 	}
 	generation_repair(c->history, s->generation, d);
 	remove_stray_links(c, d);
+	return 0;
 }
 
 int change_open(const struct instance *i, struct change *c, struct diag *d)
@@ -56,8 +62,8 @@ int change_open(const struct instance *i, struct change *c, struct diag *d)
 		c->in.generation = generation_last(c->history);
 	if (err)
 		return err;
-	repair(c, d);
-	return running_input(&c->running, &c->in, d);
+	err = repair(c, d);
+	return err ? err : running_input(&c->running, &c->in, d);
 }
 
 int change_plan(struct change *c, struct config *wanted, struct diag *d)

@@ -5,14 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../include/outer_header.h"
 #include "advise.h"
 #include "aftermath.h"
-#include "manifest.h"
+#include "encode.h"
 #include "nexthop.h"
-#include "region.h"
 #include "release.h"
-#include "service_table.h"
+#include "replace.h"
 
 #define WAIT_FOR_NEIGHBOURS_MS 1000
 #define TABLES_ROOM (1u << 20)
@@ -21,18 +19,21 @@
 struct commit {
 	const struct instance *instance;
 	struct datapath *dp;
-	const struct running *running; /* NULL at attach */
+	struct running *running; /* NULL at attach */
 	struct plan *plan;
 	struct state *next; /* the plan's */
 	struct netlink *nl;
 	struct nexthops hops;
-	struct regions regions;
-	struct service_table services;
-	uint32_t services_region;
+	struct encoding encoding;
 	unsigned int *attached; /* interfaces attached by this commit, to be taken back when it fails */
 	size_t attached_count;
 	struct diag *d;
 };
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
 
 static uint32_t power_above(uint32_t n, uint32_t least)
 {
@@ -51,23 +52,22 @@ static uint32_t flow_buckets(const struct config *c)
 
 void commit_sizes(const struct state *next, struct datapath_sizes *out)
 {
-	struct service_table services;
-	char *manifest = manifest_write(next);
-	size_t need = RINGLB_TABLES_HEADER + RINGLB_TABLES_SLACK + strlen(manifest);
-	uint32_t backends = 0;
+	size_t need = 2 * encode_need(next) + TABLES_ROOM;
+	uint32_t backends = 0, services = (uint32_t)next->config->services * 2;
 
-	free(manifest);
-	for (size_t i = 0; i < state_tables(next); i++) {
-		need += state_table_at(next, i)->layout.length;
+	for (size_t i = 0; i < state_tables(next); i++)
 		backends += (uint32_t)state_table_at(next, i)->backends;
-	}
-	if (!service_table_layout(next->config, &services))
-		need += services.length;
-	need = 2 * need + TABLES_ROOM;
+	backends *= 2;
+	/* numbers have gaps where others went */
+	for (size_t i = 0; i < state_tables(next); i++)
+		for (size_t j = 0; j < state_table_at(next, i)->backends; j++)
+			backends = larger(backends, state_table_at(next, i)->backend[j].index + 1u);
+	for (size_t i = 0; i < next->config->services; i++)
+		services = larger(services, next->service_index[i] + 1u);
 	*out = (struct datapath_sizes){
 		.tables = need > RINGLB_MAX_TABLES_BYTES ? RINGLB_MAX_TABLES_BYTES : need,
-		.backends = power_above(backends * 2, 256),
-		.services = power_above((uint32_t)next->config->services * 2, 64),
+		.backends = power_above(backends, 256),
+		.services = power_above(services, 64),
 		.flow_buckets = flow_buckets(next->config),
 	};
 	if (out->backends > RINGLB_MAX_BACKENDS)
@@ -76,84 +76,80 @@ void commit_sizes(const struct state *next, struct datapath_sizes *out)
 		out->services = RINGLB_MAX_SERVICES;
 }
 
-static struct ringlb_tables *tables_of(struct commit *c, size_t *bytes)
-{
-	return datapath_tables(c->dp, bytes);
-}
-
-static int no_room(struct commit *c, const char *what)
-{
-	diag_error(
-		c->d, "no-room", "",
-		"the running instance has no room for %s: it was made for a smaller configuration: detach and attach again",
-		what);
-	return -ENOSPC;
-}
-
-/* That what the plan needs fits the maps that there are. */
-static int check_capacity(struct commit *c)
+/* That what the next state refers to by number is in the maps that there are. */
+static bool maps_suffice(struct commit *c)
 {
 	uint32_t count;
 
 	datapath_backends(c->dp, &count);
-	for (size_t i = 0; i < c->next->pools; i++)
-		for (size_t j = 0; j < c->next->pool[i].backends; j++)
-			if (c->next->pool[i].backend[j].index >= count)
-				return no_room(c, "so many backends");
+	for (size_t i = 0; i < state_tables(c->next); i++)
+		for (size_t j = 0; j < state_table_at(c->next, i)->backends; j++)
+			if (state_table_at(c->next, i)->backend[j].index >= count)
+				return false;
 	for (size_t i = 0; i < c->next->config->services; i++)
 		if (c->next->service_index[i] >= datapath_services(c->dp))
-			return no_room(c, "so many services");
+			return false;
 	datapath_flows(c->dp, &count);
-	if (count != flow_buckets(c->next->config)) {
-		diag_error(c->d, "flows", "",
-			   "flows: the flow table's size can't be changed while attached: detach and attach again");
-		return -EINVAL;
-	}
-	return 0;
+	return count == flow_buckets(c->next->config);
 }
 
-static void regions_in_use(struct commit *c)
+/* Sizes that hold what runs and the next state side by side; other tables than there are where those have no room. */
+static void grown_sizes(struct commit *c, bool tables, struct datapath_sizes *out)
 {
-	size_t bytes;
-	const struct ringlb_tables *t = tables_of(c, &bytes);
-	const struct ringlb_root *root = &t->roots[t->state & 1];
-	struct service_table old;
+	struct datapath_sizes now, was;
+	size_t most;
 
-	regions_init(&c->regions, bytes);
-	if (!c->running)
-		return;
-	for (size_t i = 0; i < state_tables(c->running->state); i++) {
-		const struct state_pool *p = state_table_at(c->running->state, i);
-
-		if (p->layout.bits)
-			regions_add(&c->regions, p->region, p->layout.length);
-	}
-	if (!service_table_layout(c->running->state->config, &old))
-		regions_add(&c->regions, root->services_slots, old.length);
-	regions_add(&c->regions, root->manifest_off, root->manifest_len);
+	commit_sizes(c->next, out);
+	commit_sizes(c->running->state, &was);
+	datapath_get_sizes(c->dp, &now);
+	out->backends = larger(larger(out->backends, was.backends), now.backends);
+	out->services = larger(larger(out->services, was.services), now.services);
+	most = out->tables > was.tables ? out->tables : was.tables;
+	if (tables && most < now.tables + now.tables / 2)
+		most = now.tables + now.tables / 2; /* there is room, but in pieces: not soon again */
+	out->tables = most > now.tables ? most : now.tables;
+	if (out->tables > RINGLB_MAX_TABLES_BYTES)
+		out->tables = RINGLB_MAX_TABLES_BYTES;
+	if (tables && out->tables == now.tables) /* the largest, in pieces: once more as large, but another */
+		out->tables -= RINGLB_REGION_ALIGN;
 }
 
-static int place_tables(struct commit *c)
+/* Larger maps take over under traffic, with what runs in them. */
+static int grow(struct commit *c, bool tables)
 {
-	int err = service_table_layout(c->next->config, &c->services);
+	struct datapath_sizes sizes;
+	int err;
 
-	if (err) {
-		diag_error(c->d, "services", "",
-			   "the services can't be arranged into a table: that is a bug, report it");
+	grown_sizes(c, tables, &sizes);
+	err = replace(c->instance, c->running, c->next, &sizes, c->d);
+	c->dp = c->running->dp;
+	return err;
+}
+
+/* A place for everything: in the maps that there are, else in larger ones. */
+static int make_room(struct commit *c)
+{
+	const struct state *were = c->running ? c->running->state : NULL;
+	int err = were && !maps_suffice(c) ? grow(c, false) : 0;
+
+	if (err)
 		return err;
+	err = encode_place(&c->encoding, c->dp, were, c->next);
+	if (err == -ENOSPC && were) {
+		encode_end(&c->encoding);
+		err = grow(c, true);
+		if (err)
+			return err;
+		err = encode_place(&c->encoding, c->dp, were, c->next);
 	}
-	regions_in_use(c);
-	for (size_t i = 0; i < state_tables(c->next); i++) {
-		struct state_pool *p = state_table_at(c->next, i);
-
-		if (p->region || !p->layout.bits)
-			continue;
-		p->region = regions_take(&c->regions, p->layout.length);
-		if (!p->region)
-			return no_room(c, "the tables");
-	}
-	c->services_region = regions_take(&c->regions, c->services.length);
-	return c->services_region ? 0 : no_room(c, "the services");
+	if (err == -ENOSPC)
+		diag_error(c->d, "no-room", "",
+			   "there is no room for the tables of this and of what runs: they have %u MiB at most: lower "
+			   "vnodes, or change less at a time",
+			   RINGLB_MAX_TABLES_BYTES >> 20);
+	else if (err)
+		diag_error(c->d, "services", "", "the services can't be arranged into a table: that is a bug, report it");
+	return err;
 }
 
 static int find_interfaces(struct commit *c)
@@ -172,38 +168,6 @@ static int find_interfaces(struct commit *c)
 		err = err ? err : one;
 	}
 	return err;
-}
-
-static void write_backend(struct commit *c, struct state_backend *b)
-{
-	uint32_t count;
-	struct ringlb_backend *entry = &datapath_backends(c->dp, &count)[b->index];
-	__be32 address;
-
-	b->incarnation = (uint16_t)(entry->incarnation + 1);
-	if (!b->incarnation)
-		b->incarnation = 1;
-	memset(entry, 0, sizeof(*entry));
-	memcpy(entry->address, b->address.byte, sizeof(entry->address));
-	memcpy(&address, &b->address.byte[12], sizeof(address));
-	entry->incarnation = b->incarnation;
-	if (address_is_ipv4(&b->address))
-		entry->outer_sum = ringlb_outer_sum(address);
-	entry->flags = (uint8_t)(RINGLB_BACKEND_USED | (address_is_ipv4(&b->address) ? 0 : RINGLB_BACKEND_IPV6));
-	datapath_clear_backend_counter(c->dp, b->index);
-}
-
-static void write_table(struct commit *c, const struct state_pool *p)
-{
-	size_t bytes;
-	char *base = (char *)tables_of(c, &bytes) + p->region;
-	uint16_t *owner = xcalloc(p->backends + 1, sizeof(*owner));
-
-	for (size_t i = 0; i < p->backends; i++)
-		owner[i] = p->backend[i].index;
-	owner[STATE_NOBODY(p)] = RINGLB_NO_BACKEND;
-	table_encode(&p->arcs, owner, p->backends + 1, &p->layout, base);
-	free(owner);
 }
 
 /* A service's own table holds copies of its pool's backends: those that were new have their incarnation now. */
@@ -226,51 +190,13 @@ static void execute_before(struct commit *c)
 		const struct plan_operation *o = &c->plan->operation[i];
 
 		if (o->kind == PLAN_BACKEND_ADD)
-			write_backend(c, &c->next->pool[o->pool].backend[o->backend]);
+			encode_backend(&c->encoding, &c->next->pool[o->pool].backend[o->backend]);
 		else if (o->kind == PLAN_TABLE_BUILD)
-			write_table(c, &c->next->pool[o->pool]);
+			encode_table(&c->encoding, &c->next->pool[o->pool]);
 		else if (o->kind == PLAN_OWN_BUILD)
-			write_table(c, &c->next->own[o->pool].table);
+			encode_table(&c->encoding, &c->next->own[o->pool].table);
 	}
 	complete_owns(c);
-}
-
-/* Fills in the side that is not in use. */
-static int write_root(struct commit *c)
-{
-	size_t bytes;
-	struct ringlb_tables *t = tables_of(c, &bytes);
-	struct ringlb_root *root = &t->roots[~t->state & 1];
-	const struct config *want = c->next->config;
-	uint32_t region;
-	char *manifest;
-
-	memset(root, 0, sizeof(*root));
-	memcpy(root->hash_key, want->hash_key, sizeof(root->hash_key));
-	if (want->has_tunnel4)
-		memcpy(&root->tunnel4, &want->tunnel4.byte[12], sizeof(root->tunnel4));
-	if (want->has_tunnel6)
-		memcpy(root->tunnel6, want->tunnel6.byte, sizeof(root->tunnel6));
-	service_table_encode(c->next, &c->services, c->services_region, (char *)t + c->services_region, root);
-	root->generation = c->next->generation;
-	c->next->revision = (t->state >> 1) + 1;
-	manifest = manifest_write(c->next);
-	root->manifest_len = (uint32_t)strlen(manifest);
-	region = regions_take(&c->regions, root->manifest_len);
-	if (region) {
-		memcpy((char *)t + region, manifest, root->manifest_len);
-		root->manifest_off = region;
-	}
-	free(manifest);
-	return region ? 0 : no_room(c, "the manifest");
-}
-
-static void publish(struct commit *c)
-{
-	size_t bytes;
-	struct ringlb_tables *t = tables_of(c, &bytes);
-
-	__atomic_store_n(&t->state, c->next->revision << 1 | (~t->state & 1), __ATOMIC_SEQ_CST);
 }
 
 static bool adds_backends(const struct plan *p)
@@ -287,7 +213,7 @@ static int prepare(struct commit *c)
 	int err = find_interfaces(c);
 
 	if (!err)
-		err = place_tables(c);
+		err = make_room(c);
 	if (!err)
 		err = nexthops_resolve(c->nl, c->next, adds_backends(c->plan) ? WAIT_FOR_NEIGHBOURS_MS : 0, &c->hops);
 	if (!err)
@@ -296,7 +222,7 @@ static int prepare(struct commit *c)
 		return err;
 	execute_before(c);
 	nexthops_write(c->dp, c->next, &c->hops);
-	return write_root(c);
+	return encode_root(&c->encoding);
 }
 
 static size_t interface_number(const struct config *c, const char *name)
@@ -396,7 +322,7 @@ static void execute_after(struct commit *c)
 static void commit_end(struct commit *c)
 {
 	nexthops_free(&c->hops);
-	regions_free(&c->regions);
+	encode_end(&c->encoding);
 	netlink_close(c->nl);
 	free(c->attached);
 }
@@ -424,7 +350,7 @@ int commit_attach(const struct instance *i, struct plan *plan, struct diag *d)
 	if (!err)
 		err = prepare(&c);
 	if (!err) {
-		publish(&c);
+		encode_publish(&c.encoding);
 		err = datapath_pin(c.dp, i->pins, d);
 		pinned = !err;
 	}
@@ -448,16 +374,14 @@ int commit_apply(const struct instance *i, struct running *r, struct plan *plan,
 
 	if (err)
 		return err;
-	err = check_capacity(&c);
-	if (!err)
-		err = prepare(&c);
+	err = prepare(&c);
 	if (!err)
 		err = attach_interfaces(&c);
 	if (!err) {
 		size_t bytes;
 
-		__atomic_store_n(&tables_of(&c, &bytes)->pending, 1, __ATOMIC_SEQ_CST);
-		publish(&c);
+		__atomic_fetch_or(&datapath_tables(c.dp, &bytes)->pending, RINGLB_PENDING_AFTERMATH, __ATOMIC_SEQ_CST);
+		encode_publish(&c.encoding);
 		err = datapath_wait(c.dp);
 		if (err) /* published all the same; what is left is only not freed */
 			diag_warning(d, "grace", "", "can't wait for packets under way: %s", strerror(-err));

@@ -20,11 +20,15 @@ struct running {
 
 /* What runs in the instance. 0; -ENOENT when nothing is attached; else -errno with a message in d. */
 int running_open(const struct instance *i, struct running *out, struct diag *d);
+/* The same, also where an older ringlb with another ABI made it: for an upgrade. */
+int running_open_older(const struct instance *i, struct running *out, struct diag *d);
 void running_close(struct running *r);
 /* The pinned link of config interface i of what runs, or NULL. */
 const struct datapath_link *running_link(const struct running *r, size_t interface);
 /* The interfaces that run: an array to be freed, names owned by r. */
 struct plan_interface *running_interfaces(const struct running *r, size_t *count);
+/* What a datapath's tables say. NULL with a message. */
+struct state *running_state(struct datapath *dp, struct diag *d);
 /* The stamp of this moment. 0 or -errno. */
 int running_now(struct datapath *dp, uint32_t *stamp);
 /* Fills in what plan_make is to know of what runs; to be freed with running_input_free. 0, or -errno with a message. */

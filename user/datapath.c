@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* An open datapath: its memory, counters and test runs. */
+/* An open datapath: its memory and test runs. */
 #include "datapath.h"
 
 #include <errno.h>
@@ -37,6 +37,11 @@ struct datapath *datapath_new(void)
 	return dp;
 }
 
+uint32_t datapath_pending(const struct datapath *dp)
+{
+	return __atomic_load_n(&((const struct ringlb_tables *)dp->tables.base)->pending, __ATOMIC_SEQ_CST);
+}
+
 static void close_descriptor(int fd)
 {
 	if (fd >= 0)
@@ -56,6 +61,8 @@ void datapath_free(struct datapath *dp)
 	unmap(&dp->tables);
 	unmap(&dp->backends);
 	unmap(&dp->flows);
+	unmap(&dp->carried);
+	datapath_free(dp->former);
 	close_descriptor(dp->prog);
 	close_descriptor(dp->lookup);
 	close_descriptor(dp->wait_outer);
@@ -134,8 +141,13 @@ int datapath_map_memory(struct datapath *dp)
 		return err;
 	if (info.max_entries < dp->backend_count)
 		return -EPROTO;
-	return map_shape(dp->map[DATAPATH_MAP_VERDICTS], BPF_MAP_TYPE_PERCPU_ARRAY,
-			 sizeof(struct ringlb_verdict_counters), &info);
+	err = map_shape(dp->map[DATAPATH_MAP_VERDICTS], BPF_MAP_TYPE_PERCPU_ARRAY,
+			sizeof(struct ringlb_verdict_counters), &info);
+	if (err)
+		return err;
+	err = map_shape(dp->map[DATAPATH_MAP_CARRIED], BPF_MAP_TYPE_ARRAY,
+			datapath_carried_bytes(dp->services, dp->backend_count), &info);
+	return err ? err : map_area(dp->map[DATAPATH_MAP_CARRIED], info.value_size, &dp->carried);
 }
 
 struct ringlb_tables *datapath_tables(struct datapath *dp, size_t *bytes)
@@ -159,6 +171,26 @@ struct ringlb_flow_bucket *datapath_flows(struct datapath *dp, uint32_t *count)
 uint32_t datapath_services(struct datapath *dp)
 {
 	return dp->services;
+}
+
+void datapath_get_sizes(const struct datapath *dp, struct datapath_sizes *out)
+{
+	*out = (struct datapath_sizes){
+		.tables = dp->tables_bytes,
+		.backends = dp->backend_count,
+		.services = dp->services,
+		.flow_buckets = dp->flow_buckets,
+	};
+}
+
+struct datapath *datapath_former(struct datapath *dp)
+{
+	return dp->former;
+}
+
+uint32_t datapath_abi(const struct datapath *dp)
+{
+	return ((const struct ringlb_tables *)dp->tables.base)->abi;
 }
 
 static uint64_t map_locked_bytes(int fd)
@@ -246,75 +278,4 @@ int datapath_lookup(struct datapath *dp, const void *frame, size_t length, struc
 		return -EPROTO;
 	memcpy(out, buffer, sizeof(*out));
 	return 0;
-}
-
-/* Adds up one per-CPU value of `words` counters of 64 bits; per_cpu has room for every CPU's. */
-static int sum_value(int fd, uint32_t index, uint64_t *per_cpu, int cpus, uint64_t *sum, size_t words)
-{
-	int err = bpf_map_lookup_elem(fd, &index, per_cpu);
-
-	if (err)
-		return err;
-	memset(sum, 0, words * sizeof(*sum));
-	for (size_t i = 0; i < (size_t)cpus * words; i++)
-		sum[i % words] += per_cpu[i];
-	return 0;
-}
-
-static int sum_values(int fd, uint32_t count, void *out, size_t words)
-{
-	int cpus = libbpf_num_possible_cpus(), err = 0;
-	uint64_t *per_cpu;
-
-	if (cpus < 0)
-		return cpus;
-	per_cpu = xcalloc((size_t)cpus * words, sizeof(*per_cpu));
-	for (uint32_t i = 0; i < count && !err; i++)
-		err = sum_value(fd, i, per_cpu, cpus, (uint64_t *)out + i * words, words);
-	free(per_cpu);
-	return err;
-}
-
-int datapath_service_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count)
-{
-	return sum_values(dp->map[DATAPATH_MAP_SERVICE_STATS], count, out, sizeof(*out) / sizeof(uint64_t));
-}
-
-int datapath_backend_counters(struct datapath *dp, struct ringlb_counter *out, uint32_t count)
-{
-	return sum_values(dp->map[DATAPATH_MAP_BACKEND_STATS], count, out, sizeof(*out) / sizeof(uint64_t));
-}
-
-int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out)
-{
-	return sum_values(dp->map[DATAPATH_MAP_VERDICTS], 1, out, sizeof(*out) / sizeof(uint64_t));
-}
-
-int datapath_flow_counters(struct datapath *dp, struct ringlb_flow_counters *out)
-{
-	return sum_values(dp->map[DATAPATH_MAP_FLOW_STATS], 1, out, sizeof(*out) / sizeof(uint64_t));
-}
-
-static int clear_counter(int fd, uint16_t index)
-{
-	int cpus = libbpf_num_possible_cpus(), err;
-	struct ringlb_counter *zero;
-	uint32_t key = index;
-
-	if (cpus < 0)
-		return cpus;
-	zero = xcalloc((size_t)cpus, sizeof(*zero));
-	err = bpf_map_update_elem(fd, &key, zero, BPF_ANY);
-	free(zero);
-	return err;
-}
-
-int datapath_clear_backend_counter(struct datapath *dp, uint16_t index)
-{
-	return clear_counter(dp->map[DATAPATH_MAP_BACKEND_STATS], index);
-}
-
-int datapath_clear_service_counter(struct datapath *dp, uint16_t index)
-{
-	return clear_counter(dp->map[DATAPATH_MAP_SERVICE_STATS], index);
 }

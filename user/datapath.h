@@ -35,14 +35,22 @@ struct datapath_link {
 int datapath_check_bpffs(const char *dir, struct diag *d);
 /* Loads the programs and makes the maps, tables' header filled in (abi, hz); nothing is pinned or attached. */
 int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, struct diag *d);
+/*
+ * The same for programs that are to take over from former's. Maps that have the size that they have there are not made
+ * anew but shared, unless the ABI is another: then every one is new.
+ */
+int datapath_create_beside(const struct datapath_sizes *sizes, const struct datapath *former, struct datapath **out,
+			   struct diag *d);
 /* Pins programs and maps in dir, which must not exist; all or nothing. */
 int datapath_pin(struct datapath *dp, const char *dir, struct diag *d);
 /*
  * Opens what is pinned in dir and maps it into memory. -ENOENT, without a message, where nothing is (a missing bpffs
  * too: datapath_check_bpffs tells the two apart); -EPROTO where the pins are of another ABI or incomplete, and other
- * errors, with one.
+ * errors, with one. datapath_open_older takes
+ * an older ABI that an upgrade can read, too.
  */
 int datapath_open(const char *dir, struct datapath **out, struct diag *d);
+int datapath_open_older(const char *dir, struct datapath **out, struct diag *d);
 /* Removes every pin in dir and dir itself, links first, whatever state they are in. 0 or -errno. */
 int datapath_unpin(const char *dir, struct diag *d);
 void datapath_free(struct datapath *dp); /* closes; pins stay. NULL is fine */
@@ -52,6 +60,8 @@ struct ringlb_tables *datapath_tables(struct datapath *dp, size_t *bytes);
 struct ringlb_backend *datapath_backends(struct datapath *dp, uint32_t *count);
 struct ringlb_flow_bucket *datapath_flows(struct datapath *dp, uint32_t *count);
 uint32_t datapath_services(struct datapath *dp);     /* elements of service_stats */
+void datapath_get_sizes(const struct datapath *dp, struct datapath_sizes *out);
+uint32_t datapath_abi(const struct datapath *dp);
 uint64_t datapath_locked_bytes(struct datapath *dp); /* memory of all maps, as the kernel accounts it */
 
 /* Returns when no packet that started before the call is still being processed. */
@@ -83,6 +93,30 @@ int datapath_verdicts(struct datapath *dp, struct ringlb_verdict_counters *out);
 int datapath_flow_counters(struct datapath *dp, struct ringlb_flow_counters *out);
 int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
 int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
+
+/*
+ * One datapath takes the place of another: datapath_replace.c. The new one's pins are made in NAME~new, with the links in
+ * both; the two directories change names, which is the moment of the change; the links get the new program; the former's
+ * pins are removed. See replace.h for what is copied when.
+ */
+int datapath_pin_beside(struct datapath *dp, const char *dir, struct diag *d);
+int datapath_exchange(const char *dir, struct diag *d);
+/* What dp takes over from; NULL where RINGLB_PENDING_REPLACED does not say so. Valid until datapath_free. */
+struct datapath *datapath_former(struct datapath *dp);
+/* Removes NAME~new; links go on. 0 also where there is none. */
+int datapath_unpin_beside(const char *dir, struct diag *d);
+/* Every link in dir runs dp's program from now on, but for those whose interface is gone. */
+int datapath_update_links(struct datapath *dp, const char *dir, struct diag *d);
+/* Whether the two have a map in common. */
+bool datapath_shares_tables(const struct datapath *a, const struct datapath *b);
+bool datapath_shares_backends(const struct datapath *a, const struct datapath *b);
+bool datapath_shares_flows(const struct datapath *a, const struct datapath *b);
+/* Writes this ringlb's version into the header. */
+void datapath_write_version(struct datapath *dp);
+/* Copies the redirect map, where it is not shared. */
+int datapath_copy_outputs(struct datapath *dp, struct datapath *former);
+/* Writes down what was counted before dp's own maps: what former carries and, if live, what it counted itself. */
+int datapath_carry(struct datapath *dp, const struct datapath *former, bool live);
 
 /*
  * decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. It belongs to the host and not to

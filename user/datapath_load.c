@@ -177,6 +177,8 @@ static int set_sizes(struct ringlb_bpf *skel, const struct datapath_sizes *s)
 		err = bpf_map__set_max_entries(skel->maps.service_stats, s->services);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.flows, s->flow_buckets);
+	if (!err)
+		err = bpf_map__set_value_size(skel->maps.carried, datapath_carried_bytes(s->services, s->backends));
 	skel->rodata->sizes = (struct ringlb_sizes){
 		.tables_bound = (uint32_t)s->tables - RINGLB_TABLES_SLACK,
 		.flow_buckets = s->flow_buckets,
@@ -213,10 +215,68 @@ static size_t map_bytes(const struct datapath_sizes *s)
 	       s->services * cpus * sizeof(struct ringlb_counter) + s->flow_buckets * sizeof(struct ringlb_flow_bucket);
 }
 
-int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, struct diag *d)
+/* Whether the map is as large in both. */
+static bool same_size(enum datapath_map map, const struct datapath_sizes *a, const struct datapath_sizes *b)
 {
+	switch (map) {
+	case DATAPATH_MAP_TABLES:
+		return a->tables == b->tables;
+	case DATAPATH_MAP_BACKENDS:
+	case DATAPATH_MAP_BACKEND_STATS:
+		return a->backends == b->backends;
+	case DATAPATH_MAP_SERVICE_STATS:
+		return a->services == b->services;
+	case DATAPATH_MAP_FLOWS:
+		return a->flow_buckets == b->flow_buckets;
+	case DATAPATH_MAP_CARRIED:
+		return a->services == b->services && a->backends == b->backends;
+	default:
+		return true;
+	}
+}
+
+/* Gives the object those of former's maps that can go on. */
+static int share(struct ringlb_bpf *skel, const struct datapath_sizes *sizes, const struct datapath *former)
+{
+	struct datapath_sizes were;
+	int err = 0;
+
+	if (!former || datapath_abi(former) != RINGLB_ABI_VERSION)
+		return 0;
+	datapath_get_sizes(former, &were);
+	for (enum datapath_map i = 0; i < DATAPATH_MAP_COUNT && !err; i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, datapath_map_name[i]);
+
+		if (!map)
+			err = -ENOENT;
+		else if (same_size(i, sizes, &were))
+			err = bpf_map__reuse_fd(map, former->map[i]);
+	}
+	return err;
+}
+
+static int load(const struct datapath_sizes *sizes, const struct datapath *former, struct ringlb_bpf **out,
+		struct diag *d)
+{
+	int err;
+
+	*out = ringlb_bpf__open();
+	if (!*out)
+		return datapath_complain_load(d, "the XDP program", map_bytes(sizes), -errno);
+	err = set_sizes(*out, sizes);
+	if (!err)
+		err = share(*out, sizes, former);
+	if (!err)
+		err = ringlb_bpf__load(*out);
+	return err ? datapath_complain_load(d, "the XDP program", map_bytes(sizes), err) : 0;
+}
+
+int datapath_create_beside(const struct datapath_sizes *sizes, const struct datapath *former, struct datapath **out,
+			   struct diag *d)
+{
+	struct ringlb_bpf *skel = NULL;
 	struct datapath *dp = NULL;
-	struct ringlb_bpf *skel;
+	struct ringlb_tables *t;
 	int err;
 
 	*out = NULL;
@@ -224,16 +284,9 @@ int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, s
 	if (err)
 		return err;
 	datapath_capture_start();
-	skel = ringlb_bpf__open();
-	if (!skel)
-		return datapath_complain_load(d, "the XDP program", map_bytes(sizes), -errno);
-	err = set_sizes(skel, sizes);
-	if (!err)
-		err = ringlb_bpf__load(skel);
-	if (err) {
-		datapath_complain_load(d, "the XDP program", map_bytes(sizes), err);
+	err = load(sizes, former, &skel, d);
+	if (err)
 		goto out;
-	}
 	dp = datapath_new();
 	err = take(skel, dp);
 	if (!err)
@@ -242,12 +295,22 @@ int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, s
 		diag_error(d, "load", "", "cannot map the XDP program's tables into memory: %s", strerror(-err));
 		goto out;
 	}
-	((struct ringlb_tables *)dp->tables.base)->abi = RINGLB_ABI_VERSION;
-	((struct ringlb_tables *)dp->tables.base)->hz = kernel_hz();
+	t = dp->tables.base;
+	t->abi = RINGLB_ABI_VERSION;
+	t->hz = kernel_hz();
 	*out = dp;
 	dp = NULL;
 out:
 	datapath_free(dp);
 	ringlb_bpf__destroy(skel);
+	return err;
+}
+
+int datapath_create(const struct datapath_sizes *sizes, struct datapath **out, struct diag *d)
+{
+	int err = datapath_create_beside(sizes, NULL, out, d);
+
+	if (!err)
+		datapath_write_version(*out);
 	return err;
 }

@@ -65,7 +65,7 @@ static int complain_bpffs(const char *dir, struct diag *d)
 	return -ENODEV;
 }
 
-static int complain_path(const char *path, int err, struct diag *d)
+int datapath_complain_path(const char *path, int err, struct diag *d)
 {
 	if (err == -EACCES || err == -EPERM)
 		diag_error(d, "permission", "", "%s: %s: run it as root", path, strerror(-err));
@@ -86,9 +86,9 @@ int datapath_check_bpffs(const char *dir, struct diag *d)
 	if (!err && !yes)
 		err = complain_bpffs(dir, d);
 	else if (!err && access(path, W_OK | X_OK))
-		err = complain_path(path, -errno, d);
+		err = datapath_complain_path(path, -errno, d);
 	else if (err)
-		complain_path(path, err, d);
+		datapath_complain_path(path, err, d);
 	free(path);
 	return err;
 }
@@ -109,7 +109,7 @@ int datapath_make_directory(const char *dir, struct diag *d)
 			break;
 	}
 	if (err && err != -EEXIST)
-		complain_path(dir, err, d);
+		datapath_complain_path(dir, err, d);
 	free(parent);
 	return err;
 }
@@ -145,8 +145,7 @@ static int pin_all(struct datapath *dp, const char *dir)
 	return err;
 }
 
-/* Where an instance's pins are made before they get their name; no instance's name has a tilde. */
-static char *building_site(const char *dir)
+char *datapath_site(const char *dir)
 {
 	return xasprintf("%s~new", dir);
 }
@@ -159,7 +158,7 @@ static int check_removable(const char *dir, DIR *list, struct diag *d)
 	int err = is_bpffs(dir, &yes);
 
 	if (err)
-		return complain_path(dir, err, d);
+		return datapath_complain_path(dir, err, d);
 	if (!yes) {
 		diag_error(d, "not-ours", "", "%s is not on a BPF file system: nothing was removed", dir);
 		return -ENODEV;
@@ -195,34 +194,35 @@ static int unpin_prefix(const char *dir, DIR *list, const char *prefix)
 	return first;
 }
 
-static int unpin_directory(const char *dir, struct diag *d)
+static int unpin_directory(const char *dir, bool detach, struct diag *d)
 {
 	DIR *list = opendir(dir);
 	int err;
 
 	if (!list)
-		return errno == ENOENT ? -ENOENT : complain_path(dir, -errno, d);
+		return errno == ENOENT ? -ENOENT : datapath_complain_path(dir, -errno, d);
 	err = check_removable(dir, list, d);
 	if (err)
 		goto out;
 	datapath_capture_start();
-	err = unpin_prefix(dir, list, DATAPATH_LINK_PREFIX);
+	if (detach)
+		err = unpin_prefix(dir, list, DATAPATH_LINK_PREFIX);
 	if (!err)
 		err = unpin_prefix(dir, list, "");
 	if (!err && rmdir(dir))
 		err = -errno;
 	if (err)
-		complain_path(dir, err, d);
+		datapath_complain_path(dir, err, d);
 out:
 	closedir(list);
 	return err;
 }
 
 /* Removes one directory of pins, and then the one that holds instances when nothing else is in it. */
-static int remove_pins(const char *dir, struct diag *d)
+static int remove_pins(const char *dir, bool detach, struct diag *d)
 {
 	char *parent = xstrdup(dir);
-	int err = unpin_directory(dir, d);
+	int err = unpin_directory(dir, detach, d);
 
 	if (!err && to_parent(parent))
 		datapath_remove_directory(parent);
@@ -230,18 +230,44 @@ static int remove_pins(const char *dir, struct diag *d)
 	return err;
 }
 
-int datapath_unpin(const char *dir, struct diag *d)
+int datapath_unpin_site(const char *dir, struct diag *d)
 {
-	char *site = building_site(dir);
-	int err = remove_pins(site, d), dir_err = remove_pins(dir, d);
+	char *site = datapath_site(dir);
+	int err = remove_pins(site, false, d); /* its links are in dir, too */
 
 	free(site);
+	return err;
+}
+
+int datapath_unpin(const char *dir, struct diag *d)
+{
+	int err = datapath_unpin_site(dir, d), dir_err = remove_pins(dir, true, d);
+
 	return dir_err == -ENOENT ? err : dir_err;
+}
+
+int datapath_pin_site(struct datapath *dp, const char *dir, struct diag *d)
+{
+	char *site = datapath_site(dir);
+	int err = datapath_unpin_site(dir, d); /* of an attempt that was killed */
+
+	if (!err || err == -ENOENT)
+		err = datapath_make_directory(site, d);
+	if (!err) {
+		datapath_capture_start();
+		err = pin_all(dp, site);
+		if (err) {
+			datapath_complain_path(site, err, d);
+			datapath_unpin_site(dir, d);
+		}
+	}
+	free(site);
+	return err;
 }
 
 int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 {
-	char *site = building_site(dir), *parent = xstrdup(dir);
+	char *site = datapath_site(dir), *parent = xstrdup(dir);
 	struct stat st;
 	int err;
 
@@ -252,117 +278,13 @@ int datapath_pin(struct datapath *dp, const char *dir, struct diag *d)
 		diag_error(d, "exists", "", "%s exists already: ringlb detach removes it", dir);
 		err = -EEXIST;
 	}
-	if (!err) {
-		err = remove_pins(site, d); /* of an attempt that was killed */
-		if (err == -ENOENT)
-			err = 0;
-	}
 	if (!err)
-		err = datapath_make_directory(site, d);
-	if (err)
-		goto out;
-	datapath_capture_start();
-	err = pin_all(dp, site);
-	if (!err && rename(site, dir))
-		err = -errno;
-	if (err) {
-		complain_path(dir, err, d);
-		remove_pins(site, d);
+		err = datapath_pin_site(dp, dir, d);
+	if (!err && rename(site, dir)) {
+		err = datapath_complain_path(dir, -errno, d);
+		datapath_unpin_site(dir, d);
 	}
-out:
 	free(parent);
 	free(site);
-	return err;
-}
-
-static int open_pin(const char *dir, const char *name, struct diag *d, int *out)
-{
-	char *path = xasprintf("%s/%s", dir, name);
-	int err = 0;
-
-	*out = bpf_obj_get(path);
-	if (*out < 0) {
-		err = *out == -ENOENT ? -EPROTO : *out;
-		*out = -1;
-		if (err == -EPROTO)
-			diag_error(d, "incomplete", "",
-				   "%s is incomplete, %s is missing: ringlb detach removes what is there", dir, name);
-		else
-			complain_path(path, err, d);
-	}
-	free(path);
-	return err;
-}
-
-/* Before anything else is read: other versions may have other maps. */
-static int check_abi(const char *dir, int fd, struct diag *d)
-{
-	struct bpf_map_info info = { 0 };
-	uint32_t length = sizeof(info), abi;
-	struct ringlb_tables *header;
-	int err = bpf_obj_get_info_by_fd(fd, &info, &length);
-
-	if (err)
-		return complain_path(dir, err, d);
-	if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size < RINGLB_TABLES_HEADER) {
-		diag_error(d, "not-ours", "", "%s/tables is not a map of ringlb: choose another directory with --bpffs",
-			   dir);
-		return -EPROTO;
-	}
-	header = mmap(NULL, RINGLB_TABLES_HEADER, PROT_READ, MAP_SHARED, fd, 0);
-	if (header == MAP_FAILED)
-		return complain_path(dir, -errno, d);
-	abi = header->abi;
-	munmap(header, RINGLB_TABLES_HEADER);
-	if (abi == RINGLB_ABI_VERSION)
-		return 0;
-	diag_error(d, "other-abi", "",
-		   "what is pinned in %s has layout %u, this ringlb knows layout %u: use the ringlb that attached "
-		   "it, or detach and attach again",
-		   dir, abi, RINGLB_ABI_VERSION);
-	return -EPROTO;
-}
-
-static int open_all(struct datapath *dp, const char *dir, struct diag *d)
-{
-	int err = open_pin(dir, datapath_map_name[DATAPATH_MAP_TABLES], d, &dp->map[DATAPATH_MAP_TABLES]);
-
-	if (!err)
-		err = check_abi(dir, dp->map[DATAPATH_MAP_TABLES], d);
-	if (!err)
-		err = open_pin(dir, "prog", d, &dp->prog);
-	if (!err)
-		err = open_pin(dir, "lookup", d, &dp->lookup);
-	for (size_t i = 0; i < DATAPATH_MAP_COUNT && !err; i++) {
-		if (dp->map[i] < 0)
-			err = open_pin(dir, datapath_map_name[i], d, &dp->map[i]);
-	}
-	if (err)
-		return err;
-	err = datapath_map_memory(dp);
-	if (err == -EPROTO)
-		diag_error(d, "not-ours", "", "the maps pinned in %s contradict each other: detach and attach again",
-			   dir);
-	else if (err)
-		complain_path(dir, err, d);
-	return err;
-}
-
-int datapath_open(const char *dir, struct datapath **out, struct diag *d)
-{
-	struct datapath *dp;
-	struct stat st;
-	int err;
-
-	*out = NULL;
-	if (lstat(dir, &st))
-		return errno == ENOENT ? -ENOENT : complain_path(dir, -errno, d);
-	datapath_capture_start();
-	dp = datapath_new();
-	err = open_all(dp, dir, d);
-	if (err)
-		datapath_free(dp);
-	else
-		*out = dp;
 	return err;
 }

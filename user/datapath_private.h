@@ -14,6 +14,7 @@
 	X(VERDICTS, "verdicts")                                                                                        \
 	X(SERVICE_STATS, "service_stats")                                                                              \
 	X(BACKEND_STATS, "backend_stats")                                                                              \
+	X(CARRIED, "carried")                                                                                          \
 	X(OUTPUTS, "outputs")
 
 enum datapath_map {
@@ -22,6 +23,11 @@ enum datapath_map {
 #undef X
 		DATAPATH_MAP_COUNT
 };
+
+#ifndef RINGLB_VERSION
+#define RINGLB_VERSION "unknown"
+#endif
+_Static_assert(sizeof(RINGLB_VERSION) <= RINGLB_VERSION_TEXT, "the version is kept in struct ringlb_tables");
 
 extern const char *const datapath_map_name[DATAPATH_MAP_COUNT];
 
@@ -36,13 +42,20 @@ struct datapath_area {
 struct datapath {
 	int prog, lookup;
 	int map[DATAPATH_MAP_COUNT];
-	struct datapath_area tables, backends, flows;
+	struct datapath_area tables, backends, flows, carried;
 	size_t tables_bytes; /* the value's size */
 	uint32_t backend_count, flow_buckets, services;
 	int wait_outer, wait_inner; /* datapath_wait's map of maps and what it holds */
+	struct datapath *former;    /* what NAME~new holds while RINGLB_PENDING_REPLACED says so, else NULL */
 };
 
 struct datapath *datapath_new(void);
+/* struct ringlb_tables.pending as it is now. */
+uint32_t datapath_pending(const struct datapath *dp);
+/* Of the value of the map `carried`. */
+uint32_t datapath_carried_bytes(uint32_t services, uint32_t backends);
+/* One kernel map under two datapaths. */
+bool datapath_shares(const struct datapath *a, const struct datapath *b, enum datapath_map map);
 /* Checks the maps' shapes and maps them into memory. 0; -EPROTO where they are not as this program's are; -errno. */
 int datapath_map_memory(struct datapath *dp);
 
@@ -55,6 +68,15 @@ void datapath_capture_start(void);
 const char *datapath_capture_cause(void);
 /* Adds the message for a program or map that could not be loaded; returns err. `what` names it: "the XDP program". */
 int datapath_complain_load(struct diag *d, const char *what, size_t bytes, int err);
+
+/* Where an instance's pins are made before they get their name; no instance's name has a tilde. */
+char *datapath_site(const char *dir);
+/* Makes NAME~new for dir, anew where an attempt was killed, and pins programs and maps in it. 0 or -errno with a message. */
+int datapath_pin_site(struct datapath *dp, const char *dir, struct diag *d);
+/* Removes every pin in NAME~new and the directory; links go on. -ENOENT without a message where there is none. */
+int datapath_unpin_site(const char *dir, struct diag *d);
+/* Adds a message about a path; returns err. */
+int datapath_complain_path(const char *path, int err, struct diag *d);
 
 /* Makes dir, and its parent where that is missing on a bpffs. 0 or -errno with a message. */
 int datapath_make_directory(const char *dir, struct diag *d);

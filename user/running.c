@@ -31,7 +31,7 @@ static struct state *read_once(struct datapath *dp, bool *changed, struct diag *
 	return s;
 }
 
-static struct state *read_state(struct datapath *dp, struct diag *d)
+struct state *running_state(struct datapath *dp, struct diag *d)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct diag mine = { 0 };
@@ -55,19 +55,33 @@ static struct state *read_state(struct datapath *dp, struct diag *d)
 	return NULL;
 }
 
+static int open_state(const struct instance *i, struct running *out, struct diag *d)
+{
+	int err;
+
+	out->state = running_state(out->dp, d);
+	err = out->state ? datapath_links(i->pins, &out->link, &out->links) : -EPROTO;
+	if (err)
+		running_close(out);
+	return err;
+}
+
 int running_open(const struct instance *i, struct running *out, struct diag *d)
 {
 	int err;
 
 	memset(out, 0, sizeof(*out));
 	err = datapath_open(i->pins, &out->dp, d);
-	if (err)
-		return err;
-	out->state = read_state(out->dp, d);
-	err = out->state ? datapath_links(i->pins, &out->link, &out->links) : -EPROTO;
-	if (err)
-		running_close(out);
-	return err;
+	return err ? err : open_state(i, out, d);
+}
+
+int running_open_older(const struct instance *i, struct running *out, struct diag *d)
+{
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = datapath_open_older(i->pins, &out->dp, d);
+	return err ? err : open_state(i, out, d);
 }
 
 void running_close(struct running *r)

@@ -315,15 +315,21 @@ static void open_refuses_what_is_not_whole(void **state)
 {
 	struct datapath *dp = pinned(), *none;
 	char *path = xasprintf("%s/verdicts", pins);
+	struct ringlb_tables *t;
 	struct diag d = { 0 };
 	size_t bytes;
 
 	(void)state;
-	datapath_tables(dp, &bytes)->abi++;
-	assert_int_equal(datapath_open(pins, &none, &d), -EPROTO);
+	t = datapath_tables(dp, &bytes);
+	memcpy(t->version, "9.9", sizeof("9.9"));
+	t->abi++;
+	assert_int_equal(datapath_open_older(pins, &none, &d), -EPROTO);
 	assert_null(none);
+	assert_complaint(&d, "newer-abi", "install package ringlb 9.9 or newer");
+	t->abi = 0;
+	assert_int_equal(datapath_open(pins, &none, &d), -EPROTO);
 	assert_complaint(&d, "other-abi", "detach and attach again");
-	datapath_tables(dp, &bytes)->abi--;
+	t->abi = RINGLB_ABI_VERSION;
 
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(datapath_open(pins, &none, &d), -EPROTO);
