@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "diag.h"
+#include "guard.h"
 #include "instance.h"
 #include "out.h"
 
@@ -40,13 +41,14 @@ struct cmd {
 	int (*run)(struct cmd_context *cx, int argc, char **argv);
 };
 
-extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_show, cmd_lookup, cmd_stats,
-	cmd_decap;
+extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_backend, cmd_history, cmd_rollback,
+	cmd_settle, cmd_show, cmd_lookup, cmd_stats, cmd_decap;
 
 /* What commands share: cmd_common.c. */
 
 struct option;
 struct running;
+struct change;
 struct plan;
 struct config;
 
@@ -60,10 +62,17 @@ __attribute__((format(printf, 3, 4))) int cmd_usage(struct cmd_context *cx, cons
 						    ...);
 /* The one optional FILE of a command that takes nothing else: EXIT_DONE, or EXIT_BAD with an error. */
 int cmd_file(struct cmd_context *cx, int argc, char **argv, const char **file);
+/* The configuration in FILE, which it names absolutely from then on, as other commands run elsewhere; NULL with errors. */
+struct config *cmd_load(struct cmd_context *cx, const char *file);
 /* True when this process may use BPF and change interfaces; else adds an error that says what is missing. */
 bool cmd_privileged(struct cmd_context *cx, const char *command);
 /* running_open with an error also where nothing is attached. EXIT_DONE, or EXIT_FAILED with an error. */
 int cmd_running(struct cmd_context *cx, const char *command, struct running *out);
+/* The error for what running_open or change_open gave, unless there is one (errors: how many before); EXIT_FAILED. */
+int cmd_open_failed(struct cmd_context *cx, const char *command, int err, size_t errors);
+/* A time in words: "45 s", "11 m", "3 h". Rounded up, so that what is to pass has passed then. */
+#define CMD_SECONDS_TEXT 24
+const char *cmd_seconds_text(uint32_t seconds, char buf[CMD_SECONDS_TEXT]);
 
 /*
  * --from LIST: calls answer for each line of a file, "-" for standard input, its line end taken off. A line that is not
@@ -85,9 +94,51 @@ int cmd_lookup_key(struct cmd_context *cx, const struct cmd_lookup_options *o);
 /* config_load for a question: its warnings are check's to tell. NULL after adding its errors. */
 struct config *cmd_config(struct cmd_context *cx, const char *file);
 
-/* Says what a plan would do or did, for plan and apply: cmd_report.c. */
-void cmd_report_plan(struct cmd_context *cx, const struct running *running, const struct plan *plan);
-/* Says what runs, for show and attach; pool NULL: every pool. EXIT_DONE, or EXIT_FAILED with an error. */
+/* What commands that change what runs have in common: cmd_change.c. */
+struct cmd_change {
+	struct cmd_context *cx;
+	const char *command;
+	struct guard guard;
+	bool cut, no_record, save;
+	const char *summary; /* for the history; NULL: made from the plan */
+	void *arg;           /* the command's own */
+	/* Makes the wanted configuration, and may set c->in; an exit status. */
+	int (*want)(struct cmd_change *x, struct change *c, struct config **wanted);
+	void (*planned)(struct cmd_change *x, struct change *c); /* completes the plan; or NULL */
+	void (*report)(struct cmd_change *x, struct change *c);  /* says it before it is done; NULL: cmd_report_plan */
+	int (*done)(struct cmd_change *x, struct change *c);     /* what is to follow; an exit status; or NULL */
+};
+/* Values of options, beyond those of letters. */
+enum { CMD_MAX_MOVE = 1000, CMD_IF_GENERATION, CMD_ALLOW_EMPTY, CMD_NO_RECORD, CMD_CUT, CMD_SAVE, CMD_DISCARD_LIVE };
+#define CMD_CHANGE_OPTIONS                                                                                             \
+	{ "max-move", required_argument, NULL, CMD_MAX_MOVE },                                                         \
+		{ "if-generation", required_argument, NULL, CMD_IF_GENERATION },                                       \
+		{ "allow-empty", no_argument, NULL, CMD_ALLOW_EMPTY },                                                 \
+	{                                                                                                              \
+		"no-record", no_argument, NULL, CMD_NO_RECORD                                                          \
+	}
+#define CMD_CHANGE_HELP                                                                                                \
+	"  --max-move PCT       allow so much of a pool to move, instead of max_move\n"                                \
+	"  --if-generation N    only if generation N runs\n"                                                           \
+	"  --allow-empty        also if a pool is left without a backend that takes flows\n"                           \
+	"  --no-record          leave this generation out of the history\n"
+/* Takes one of them, read by cmd_getopt: EXIT_DONE, or EXIT_BAD with an error. */
+int cmd_change_option(struct cmd_change *x, int option);
+/* Lock, read, plan, report, guards, commit. An exit status, after an error where it is not EXIT_DONE. */
+int cmd_change(struct cmd_change *x);
+/*
+ * Once FILE says the same: makes the running list of live edits what is left after forget. EXIT_DONE, or EXIT_FAILED
+ * with an error.
+ */
+int cmd_change_saved(struct cmd_change *x, void (*forget)(struct cmd_change *x, struct state *next));
+/* EXIT_DONE where --save can be done to the file of what runs, as far as can be told beforehand; else an error. */
+int cmd_change_savable(struct cmd_change *x, const struct state *running);
+
+/* Says what a plan would do or did, for plan and every change: cmd_report.c. */
+void cmd_report_plan(struct cmd_context *cx, const struct plan_input *in, const struct plan *plan);
+/* Its fields in JSON alone. */
+void cmd_report_plan_fields(struct out *o, const struct plan_input *in, const struct plan *plan);
+/* Says what runs, for show and attach; pool NULL: every pool: cmd_report_running.c. EXIT_DONE, or EXIT_FAILED with an error. */
 int cmd_report_running(struct cmd_context *cx, const struct running *running, const char *pool);
 
 #endif

@@ -89,18 +89,49 @@ struct config *cmd_config(struct cmd_context *cx, const char *file)
 	return c;
 }
 
+struct config *cmd_load(struct cmd_context *cx, const char *file)
+{
+	struct config *c = config_load(file, &cx->diag);
+	char *directory, *absolute;
+
+	if (!c || !strcmp(file, "-") || *file == '/')
+		return c;
+	directory = getcwd(NULL, 0);
+	if (!directory)
+		return c;
+	absolute = xasprintf("%s/%s", directory, file);
+	free(directory);
+	free(c->file);
+	c->file = absolute;
+	return c;
+}
+
 int cmd_running(struct cmd_context *cx, const char *command, struct running *out)
 {
 	size_t errors = cx->diag.errors;
 	int err = running_open(&cx->instance, out, &cx->diag);
 
-	if (!err)
-		return EXIT_DONE;
-	if (err == -ENOENT)
+	return err ? cmd_open_failed(cx, command, err, errors) : EXIT_DONE;
+}
+
+int cmd_open_failed(struct cmd_context *cx, const char *command, int err, size_t errors)
+{
+	if (err == -ENOENT && !datapath_check_bpffs(cx->instance.bpffs, &cx->diag))
 		diag_error(&cx->diag, "not-attached", "",
 			   "instance %s is not attached: \"ringlb attach FILE\" does that", cx->instance.name);
 	else if (cx->diag.errors == errors)
 		diag_error(&cx->diag, "open", "", "%s: cannot open instance %s in %s: %s", command, cx->instance.name,
 			   cx->instance.pins, strerror(-err));
 	return EXIT_FAILED;
+}
+
+const char *cmd_seconds_text(uint32_t seconds, char buf[CMD_SECONDS_TEXT])
+{
+	if (seconds < 120)
+		snprintf(buf, CMD_SECONDS_TEXT, "%u s", seconds);
+	else if (seconds < 120 * 60)
+		snprintf(buf, CMD_SECONDS_TEXT, "%u m", (seconds + 59) / 60);
+	else
+		snprintf(buf, CMD_SECONDS_TEXT, "%u h", seconds / 3600 + (seconds % 3600 > 0));
+	return buf;
 }

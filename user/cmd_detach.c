@@ -6,6 +6,35 @@
 #include "cmd.h"
 #include "commit.h"
 
+static int not_attached(struct cmd_context *cx)
+{
+	diag_error(&cx->diag, "not-attached", "", "instance %s is not attached: nothing to detach in %s",
+		   cx->instance.name, cx->instance.pins);
+	return EXIT_FAILED;
+}
+
+/* Only what an attach left that was killed before it was done. Nobody sees it but the next attach. */
+static int remove_unfinished(struct cmd_context *cx)
+{
+	size_t errors = cx->diag.errors;
+	int err = datapath_check_bpffs(cx->instance.bpffs, &cx->diag);
+
+	if (err)
+		return EXIT_FAILED;
+	err = commit_detach(&cx->instance, NULL, &cx->diag);
+	if (err == -ENOENT)
+		return not_attached(cx);
+	if (err && cx->diag.errors == errors)
+		diag_error(&cx->diag, "detach", "", "cannot remove %s: %s", cx->instance.pins, strerror(-err));
+	if (err)
+		return EXIT_FAILED;
+	cx->changed = true;
+	out_string(cx->out, "instance", cx->instance.name);
+	out_integer(cx->out, "generation", 0);
+	out_text(cx->out, "instance %s: what an interrupted attach left is removed\n", cx->instance.name);
+	return EXIT_DONE;
+}
+
 /* With the lock held. Works on pins that can't be read, too. */
 static int detach_locked(struct cmd_context *cx)
 {
@@ -17,9 +46,7 @@ static int detach_locked(struct cmd_context *cx)
 
 	if (err == -ENOENT) {
 		diag_free(&unread);
-		diag_error(&cx->diag, "not-attached", "", "instance %s is not attached: nothing to detach in %s",
-			   cx->instance.name, cx->instance.pins);
-		return EXIT_FAILED;
+		return remove_unfinished(cx);
 	}
 	whole = !err;
 	err = commit_detach(&cx->instance, whole ? &running : NULL, &cx->diag);

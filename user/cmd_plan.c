@@ -5,11 +5,43 @@
 
 #include "cmd.h"
 #include "commit.h"
+#include "generation.h"
+
+/* What would refuse this change, if it were made without further options: apply has those. */
+static void foresee(struct cmd_context *cx, const struct state *running, const struct plan *plan)
+{
+	const struct guard guard = GUARD_NONE;
+	struct diag d = { 0 };
+
+	guard_check(&guard, running, plan, &d);
+	for (size_t i = 0; i < d.count; i++)
+		diag_warning(&cx->diag, d.entry[i].code, d.entry[i].where, "apply would refuse: %s",
+			     d.entry[i].message);
+	diag_free(&d);
+}
+
+/* Settled arcs and backends that have left are no change that anybody asked for. */
+static bool changes_something(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->operations; i++)
+		if (plan->operation[i].kind <= PLAN_INTERFACE_DETACH)
+			return true;
+	return false;
+}
+
+static uint32_t last_generation(const struct instance *i)
+{
+	char *history = xasprintf("%s/%s", i->state_dir, i->name);
+	uint32_t last = generation_last(history);
+
+	free(history);
+	return last;
+}
 
 static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
 {
 	struct running running = { 0 };
-	struct config *config = config_load(file, &cx->diag);
+	struct config *config = cmd_load(cx, file);
 	struct plan_input in = { .config = config };
 	struct plan plan;
 	int status = EXIT_FAILED, err;
@@ -21,14 +53,21 @@ static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
 		config_free(config);
 		return EXIT_FAILED;
 	}
+	if (err && datapath_check_bpffs(cx->instance.bpffs, &cx->diag)) {
+		config_free(config);
+		return EXIT_FAILED;
+	}
+	if (err)
+		in.generation = last_generation(&cx->instance);
 	err = err ? 0 : running_input(&running, &in, &cx->diag);
 	if (err)
 		config_free(config);
 	else
 		err = plan_make(&in, &plan, &cx->diag);
 	if (!err) {
-		cmd_report_plan(cx, running.state ? &running : NULL, &plan);
-		status = exit_code && plan.operations ? EXIT_CHANGES : EXIT_DONE;
+		cmd_report_plan(cx, &in, &plan);
+		foresee(cx, running.state, &plan);
+		status = exit_code && changes_something(&plan) ? EXIT_CHANGES : EXIT_DONE;
 		plan_free(&plan);
 	} else if (err == -EINVAL || err == -E2BIG) {
 		status = EXIT_BAD;
@@ -63,7 +102,8 @@ const struct cmd cmd_plan = {
 	.summary = "what apply would do, and what would move; changes nothing",
 	.help = "Compares FILE (default: " CMD_DEFAULT_FILE ") with what runs: the share of each pool's\n"
 		"hash space that would move, from whom to whom, the least that any placement with these shares\n"
-		"must move, and what happens to established flows. With nothing attached: what attach would do.\n\n"
+		"must move, and what happens to established flows. With nothing attached: what attach would do.\n"
+		"Warns where apply would refuse it.\n\n"
 		"  --exit-code   exit with 4 where something would change\n"
 		"  -v            every move; without it the ten largest of each pool\n\n"
 		"Exit status: 0 planned; 1 failed; 2 bad usage or configuration; 4 see --exit-code.\n",

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What runs, for show and attach. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd.h"
+#include "commit.h"
+#include "drift.h"
+#include "flows.h"
+#include "moved.h"
+
+#define POSITIONS 4294967296.0
+
+/* What is known of the flows of a backend, by its index. */
+struct old_flows {
+	uint32_t last_old; /* stamp of the last packet that came to it though another owned the arc; 0: none */
+	uint32_t count;    /* entries of the flow table */
+	uint32_t wait;     /* seconds until, at the earliest, nothing is sent to it that is not its own any more */
+};
+
+struct report {
+	struct cmd_context *cx;
+	const struct running *running;
+	uint32_t now;
+	struct old_flows *old; /* RINGLB_MAX_BACKENDS of them */
+};
+
+static double share(uint64_t length)
+{
+	return (double)length / POSITIONS;
+}
+
+static uint32_t settle_after(const struct config_pool *c)
+{
+	return (uint32_t)((c->settle_after_ms + 999) / 1000);
+}
+
+/* Arcs that may still send to their previous owner, and for how long. */
+static void wait_for_arcs(struct report *r, const struct state_pool *p, uint32_t settle)
+{
+	for (size_t i = 0; i < p->arcs.count; i++) {
+		const struct arc *a = &p->arcs.arc[i];
+		int32_t silent = (int32_t)(r->now - a->stamp);
+		struct old_flows *old;
+
+		if (!a->moved || a->previous >= p->backends || silent >= (int32_t)settle)
+			continue;
+		old = &r->old[p->backend[a->previous].index];
+		if (settle - (uint32_t)silent > old->wait)
+			old->wait = settle - (uint32_t)silent;
+	}
+}
+
+static void wait_for_flows(struct report *r)
+{
+	const struct state *s = r->running->state;
+	uint16_t *incarnation = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*incarnation));
+	uint32_t *flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*flows)),
+		 *left = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*left));
+	struct flows table;
+
+	for (size_t i = 0; i < state_tables(s); i++)
+		for (size_t j = 0; j < state_table_at(s, i)->backends; j++)
+			incarnation[state_table_at(s, i)->backend[j].index] =
+				state_table_at(s, i)->backend[j].incarnation;
+	table.bucket = datapath_flows(r->running->dp, &table.buckets);
+	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, r->now, flows, left);
+	for (size_t i = 0; i < RINGLB_MAX_BACKENDS; i++) {
+		r->old[i].count = flows[i];
+		if (left[i] > r->old[i].wait)
+			r->old[i].wait = left[i];
+	}
+	free(incarnation);
+	free(flows);
+	free(left);
+}
+
+static int report_start(struct report *r)
+{
+	const struct state *s = r->running->state;
+	const struct ringlb_backend *b;
+	uint32_t count;
+	int err = running_now(r->running->dp, &r->now);
+
+	if (err) {
+		diag_error(&r->cx->diag, "clock", "", "the program lookup can't be run: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	r->old = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*r->old));
+	b = datapath_backends(r->running->dp, &count);
+	for (uint32_t i = 0; i < count; i++)
+		r->old[i].last_old = b[i].last_old;
+	for (size_t i = 0; i < s->pools; i++)
+		wait_for_arcs(r, &s->pool[i], settle_after(&s->config->pool[i]));
+	for (size_t i = 0; i < s->owns; i++)
+		wait_for_arcs(r, &s->own[i].table,
+			      settle_after(&s->config->pool[s->config->service[s->own[i].service].pool]));
+	wait_for_flows(r);
+	return EXIT_DONE;
+}
+
+static const char *interface_mode(const struct plan_interface *i)
+{
+	return !i->attached || !i->alive ? "missing" : i->native ? "native" : "generic";
+}
+
+static bool all_attached(const struct plan_interface *v, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!v[i].attached || !v[i].alive)
+			return false;
+	return count > 0;
+}
+
+static size_t pool_takers(const struct state_pool *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->backends; i++)
+		n += backend_takes_flows(&p->backend[i]);
+	return n;
+}
+
+static void report_interfaces(struct cmd_context *cx, const struct plan_interface *v, size_t count)
+{
+	struct out *o = cx->out;
+
+	out_array(o, "interfaces");
+	out_text(o, "interfaces:\n");
+	out_table(o, "ll");
+	for (size_t i = 0; i < count; i++) {
+		const char *mode = interface_mode(&v[i]);
+
+		out_object(o, NULL);
+		out_string(o, "name", v[i].name);
+		out_string(o, "mode", mode);
+		out_end(o);
+		out_cell(o, OUT_PLAIN, "%s", v[i].name);
+		if (*mode == 'm')
+			out_cell(o, OUT_BAD, "missing: \"ringlb apply\" attaches it again once it exists");
+		else
+			out_cell(o, *mode == 'g' ? OUT_WARN : OUT_GOOD, "%s", mode);
+		out_row(o);
+	}
+	out_table_end(o);
+	out_end(o);
+}
+
+/* No packet of an old flow is on its way there any more, or none would be answered. */
+static uint32_t safe_in(const struct report *r, const struct state_backend *b)
+{
+	return backend_alive(b) ? r->old[b->index].wait : 0;
+}
+
+static void last_old_packet(struct report *r, const struct state_backend *b)
+{
+	uint32_t last = r->old[b->index].last_old;
+
+	if (last)
+		out_integer(r->cx->out, "last_old_packet", (int32_t)(r->now - last) > 0 ? r->now - last : 0);
+	else
+		out_string(r->cx->out, "last_old_packet", NULL);
+}
+
+static void report_backend(struct report *r, const struct state_backend *b, uint64_t length)
+{
+	bool up = backend_takes_flows(b);
+	struct out *o = r->cx->out;
+	char text[ADDRESS_TEXT];
+
+	out_object(o, NULL);
+	out_string(o, "name", b->name);
+	out_string(o, "address", address_text(&b->address, text));
+	out_integer(o, "weight", b->weight);
+	out_string(o, "zone", b->zone);
+	out_string(o, "state", backend_state_name(b->state));
+	out_string(o, "health", "unchecked");
+	out_integer(o, "points", up ? b->points : 0);
+	out_real(o, "share", share(length));
+	last_old_packet(r, b);
+	if (up)
+		out_string(o, "safe_to_remove_in", NULL);
+	else
+		out_integer(o, "safe_to_remove_in", safe_in(r, b));
+	out_boolean(o, "cut", b->cut);
+	out_end(o);
+	out_cell(o, OUT_PLAIN, "%s", b->name);
+	out_cell(o, OUT_PLAIN, "%s", address_text(&b->address, text));
+	out_cell(o, OUT_PLAIN, "%u", b->weight);
+	out_cell(o, OUT_PLAIN, "%s", b->zone ? b->zone : "");
+	out_cell(o, up ? OUT_GOOD : OUT_WARN, "%s%s", backend_state_name(b->state), b->cut ? ", cut" : "");
+	out_cell(o, OUT_PLAIN, "%u", up ? b->points : 0);
+	out_cell(o, OUT_PLAIN, "%.2f %%", 100 * share(length));
+	out_row(o);
+}
+
+/* "3.1 % of web still moving; web-2: last old packet 4 m ago, safe to remove in 11 m" */
+static void report_moving(struct report *r, const struct state_pool *p)
+{
+	uint64_t moved = arcs_moved(&p->arcs);
+	struct out *o = r->cx->out;
+	char text[CMD_SECONDS_TEXT];
+	size_t said = 0;
+
+	if (moved) {
+		out_text(o, "  %.*f %% of %s still moving", share(moved) < 0.001 ? 3 : 1, 100 * share(moved), p->name);
+		said++;
+	}
+	for (size_t i = 0; i < p->backends; i++) {
+		const struct state_backend *b = &p->backend[i];
+		const struct old_flows *old = &r->old[b->index];
+		uint32_t wait = safe_in(r, b);
+
+		if (backend_takes_flows(b))
+			continue;
+		out_text(o, "%s%s: ", said++ ? "; " : "  ", b->name);
+		if (wait && old->last_old)
+			out_text(o, "last old packet %s ago, ", cmd_seconds_text(r->now - old->last_old, text));
+		else if (wait)
+			out_text(o, "no old packet yet, ");
+		out_text(o, "safe to remove %s%s", wait ? "in " : "now", wait ? cmd_seconds_text(wait, text) : "");
+	}
+	if (said)
+		out_text(o, "\n");
+}
+
+static void report_pool(struct report *r, const struct config_pool *c, const struct state_pool *p)
+{
+	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "points", "share" };
+	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
+	struct out *o = r->cx->out;
+
+	arcs_shares(&p->arcs, length, p->backends + 1);
+	for (size_t i = 0; i < p->backends; i++)
+		points += backend_takes_flows(&p->backend[i]) ? p->backend[i].points : 0;
+	out_object(o, NULL);
+	out_string(o, "name", p->name);
+	out_string(o, "placement", config_placement_name(c->placement));
+	out_integer(o, "vnodes", c->vnodes);
+	out_integer(o, "points", (int64_t)points);
+	out_real(o, "moved", share(arcs_moved(&p->arcs)));
+	out_integer(o, "settles_in", arcs_settled_in(&p->arcs, r->now, settle_after(c)));
+	out_text(o, "pool %s: %s, %u vnodes, %llu points%s\n", p->name, config_placement_name(c->placement), c->vnodes,
+		 (unsigned long long)points, points ? "" : " (no backend takes flows: packets are dropped)");
+	out_array(o, "backends");
+	out_table(o, "llrllrr");
+	for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
+		out_head(o, "%s", head[i]);
+	/* In the file's order; those that have left it come last. */
+	for (size_t i = 0; i < c->backends; i++)
+		for (size_t j = 0; j < p->backends; j++)
+			if (p->backend[j].state != BACKEND_LEAVING &&
+			    !strcmp(p->backend[j].identity, c->backend[i].identity))
+				report_backend(r, &p->backend[j], length[j]);
+	for (size_t j = 0; j < p->backends; j++)
+		if (p->backend[j].state == BACKEND_LEAVING)
+			report_backend(r, &p->backend[j], length[j]);
+	out_table_end(o);
+	report_moving(r, p);
+	out_end(o);
+	out_end(o);
+	free(length);
+}
+
+/* Backends of a service's own table that its pool does not have: those of the pool it had before. */
+static void report_moving_from(struct report *r, const struct state_pool *own, const struct state_pool *pool)
+{
+	struct out *o = r->cx->out;
+	char text[ADDRESS_TEXT];
+
+	out_array(o, "moving_from");
+	for (size_t i = 0; i < own->backends; i++) {
+		const struct state_backend *b = &own->backend[i];
+		bool of_pool = false;
+
+		for (size_t j = 0; j < pool->backends; j++)
+			of_pool |= pool->backend[j].index == b->index;
+		if (of_pool)
+			continue;
+		out_object(o, NULL);
+		out_string(o, "name", b->name);
+		out_string(o, "address", address_text(&b->address, text));
+		last_old_packet(r, b);
+		out_integer(o, "safe_to_remove_in", safe_in(r, b));
+		out_end(o);
+	}
+	out_end(o);
+}
+
+static void report_service(struct report *r, size_t i, bool ready)
+{
+	const struct state *state = r->running->state;
+	const struct config_service *s = &state->config->service[i];
+	const struct state_pool *pool = &state->pool[s->pool], *table = state_table(state, i);
+	double moved = share(arcs_moved(&table->arcs));
+	char text[ADDRESS_TEXT], port[8];
+	struct out *o = r->cx->out;
+
+	snprintf(port, sizeof(port), s->port ? "%u" : "any", s->port);
+	out_object(o, NULL);
+	out_string(o, "name", s->name);
+	out_string(o, "address", address_text(&s->address, text));
+	if (s->port)
+		out_integer(o, "port", s->port);
+	else
+		out_string(o, "port", "any");
+	out_string(o, "protocol", config_protocol_name(s->protocol));
+	out_string(o, "pool", pool->name);
+	out_string(o, "forward", config_forward_name(s->forward));
+	out_string(o, "affinity", config_affinity_name(s->affinity));
+	out_string(o, "track", config_track_name(s->track));
+	out_boolean(o, "ready", ready);
+	out_real(o, "moved", s->track == RINGLB_TRACK_NONE ? 0 : moved);
+	report_moving_from(r, table, pool);
+	out_end(o);
+	out_cell(o, OUT_PLAIN, "%s", s->name);
+	out_cell(o, OUT_PLAIN, "%s", text);
+	out_cell(o, OUT_PLAIN, "%s", port);
+	out_cell(o, OUT_PLAIN, "%s", config_protocol_name(s->protocol));
+	out_cell(o, OUT_PLAIN, "%s", pool->name);
+	out_cell(o, OUT_PLAIN, "%s", config_forward_name(s->forward));
+	out_cell(o, OUT_PLAIN, "%s", config_affinity_name(s->affinity));
+	out_cell(o, OUT_PLAIN, "%s", config_track_name(s->track));
+	out_cell(o, ready ? OUT_GOOD : OUT_BAD, "%s", ready ? "yes" : "no");
+	if (table != pool)
+		out_cell(o, OUT_WARN, "%.1f %%, from the pool it had", 100 * moved);
+	out_row(o);
+}
+
+static void report_services(struct report *r, const char *pool, bool attached)
+{
+	static const char *const head[] = { "service", "address",  "port",  "protocol", "pool",
+					    "forward", "affinity", "track", "ready",    "still moving" };
+	const struct state *s = r->running->state;
+	struct out *o = r->cx->out;
+
+	out_array(o, "services");
+	out_text(o, "services:\n");
+	out_table(o, "llrlllllll");
+	for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
+		out_head(o, "%s", head[i]);
+	for (size_t i = 0; i < s->config->services; i++) {
+		size_t p = s->config->service[i].pool, takers = pool_takers(&s->pool[p]);
+
+		if (!pool || !strcmp(s->pool[p].name, pool))
+			report_service(r, i, attached && takers && takers >= s->config->pool[p].quorum);
+	}
+	out_table_end(o);
+	out_end(o);
+}
+
+/* What the file says now, where it can be told at all; else why not, NULL where there is no file. */
+static struct config *read_file(const char *name, char **unknown)
+{
+	struct diag d = { 0 };
+	struct config *c = NULL;
+	struct stat st;
+
+	*unknown = NULL;
+	if (*name != '/')
+		return NULL;
+	if (!stat(name, &st) && !S_ISREG(st.st_mode))
+		return NULL;
+	c = config_load(name, &d);
+	for (size_t i = 0; i < d.count && !c && !*unknown; i++)
+		if (d.entry[i].level == DIAG_ERROR)
+			*unknown = xasprintf("can't be applied: %s%s%s", d.entry[i].where,
+					     *d.entry[i].where ? ": " : "", d.entry[i].message);
+	diag_free(&d);
+	return c;
+}
+
+static void report_drift(struct report *r)
+{
+	const struct state *s = r->running->state;
+	struct out *o = r->cx->out;
+	struct drift drift;
+	char *unknown;
+	struct config *file = read_file(s->config->file, &unknown);
+
+	drift_find(s, file, unknown, r->now, &drift);
+	out_string(o, "file", *s->config->file == '/' ? s->config->file : NULL);
+	out_array(o, "drift");
+	for (size_t i = 0; i < drift.lines; i++)
+		out_string(o, NULL, drift.line[i]);
+	out_end(o);
+	if (drift.lines)
+		out_text(o, "drift between what runs and %s (live: changed by a command; file: what apply would do):\n",
+			 *s->config->file ? s->config->file : "its file");
+	for (size_t i = 0; i < drift.lines; i++)
+		out_text(o, "  %s\n", drift.line[i]);
+	drift_free(&drift);
+	free(unknown);
+}
+
+int cmd_report_running(struct cmd_context *cx, const struct running *running, const char *pool)
+{
+	struct report r = { .cx = cx, .running = running };
+	const struct state *s = running->state;
+	struct plan_interface *interface;
+	struct out *o = cx->out;
+	size_t interfaces;
+	int status;
+
+	if (pool && !config_find_pool(s->config, pool)) {
+		diag_error(&cx->diag, "unknown-pool", "", "no pool \"%s\": \"ringlb show\" lists them", pool);
+		return EXIT_BAD;
+	}
+	status = report_start(&r);
+	if (status)
+		return status;
+	interface = running_interfaces(running, &interfaces);
+	out_string(o, "instance", cx->instance.name);
+	out_integer(o, "generation", s->generation);
+	out_integer(o, "revision", (int64_t)s->revision);
+	out_string(o, "digest", s->digest);
+	out_string(o, "effective_digest", s->digest);
+	out_text(o, "instance %s: generation %u, revision %llu, digest %s\n", cx->instance.name, s->generation,
+		 (unsigned long long)s->revision, s->digest);
+	if (cx->verbose)
+		out_text(o, "memory locked: %.1f MiB\n", (double)datapath_locked_bytes(running->dp) / (1 << 20));
+	report_drift(&r);
+	report_interfaces(cx, interface, interfaces);
+	out_array(o, "pools");
+	for (size_t i = 0; i < s->pools; i++)
+		if (!pool || !strcmp(s->pool[i].name, pool))
+			report_pool(&r, &s->config->pool[i], &s->pool[i]);
+	out_end(o);
+	report_services(&r, pool, all_attached(interface, interfaces));
+	free(interface);
+	free(r.old);
+	return EXIT_DONE;
+}
