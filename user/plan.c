@@ -324,6 +324,8 @@ static int make(struct plan *p, const struct plan_input *in, struct diag *d)
 	live_edits(p, in);
 	state_digest(p->next, p->next->digest);
 	p->generation = changes_configuration(p, in->running);
+	if (p->generation && in->generation > p->next->generation)
+		p->next->generation = in->generation;
 	p->next->generation += p->generation;
 	return 0;
 }
@@ -337,7 +339,7 @@ int plan_make(const struct plan_input *in, struct plan *out, struct diag *d)
 	out->next = xcalloc(1, sizeof(*out->next));
 	out->next->config = in->config;
 	out->next->ifindex = xcalloc(in->config->interfaces + 1, sizeof(*out->next->ifindex));
-	out->next->generation = in->running ? in->running->generation : in->generation;
+	out->next->generation = in->running ? in->running->generation : 0;
 	out->next->revision = in->running ? in->running->revision : 0;
 	err = make(out, in, d);
 	if (err)
