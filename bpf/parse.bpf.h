@@ -45,7 +45,7 @@ struct packet {
 	__u8 tos;      /* DSCP and ECN */
 	bool ipv6;
 	__u8 tcp_flags; /* TCP_*; 0 for other protocols */
-	bool payload;	/* TCP: the segment carries data */
+	bool payload;   /* TCP: the segment carries data */
 	__u32 sequence; /* TCP */
 	enum ringlb_verdict fault; /* the verdict if the packet is for a service address */
 	__u32 frame;               /* bytes */
@@ -181,6 +181,8 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 	p->frame = end - data;
 	p->protocol = 0;
 	p->tcp_flags = 0;
+	p->payload = false;
+	p->sequence = 0;
 	p->client_port = 0;
 	p->service_port = 0;
 	if (ethertype == bpf_htons(ETH_P_IP))
