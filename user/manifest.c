@@ -3,8 +3,42 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A file's name is any bytes, JSON is UTF-8: what is not plain ASCII, and the escape itself, is written as %XX. */
+static json_t *name_write(const char *name)
+{
+	char *text = xcalloc(3 * strlen(name) + 1, 1), *out = text;
+	json_t *o;
+
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++) {
+		if (*p > ' ' && *p < 0x7f && *p != '%')
+			*out++ = (char)*p;
+		else
+			out += snprintf(out, 4, "%%%02x", *p);
+	}
+	o = json_string(text);
+	free(text);
+	return o;
+}
+
+static char *name_read(const char *text)
+{
+	char *name = xcalloc(strlen(text) + 1, 1), *out = name;
+	unsigned int byte;
+
+	while (*text) {
+		if (*text == '%' && sscanf(text, "%%%2x", &byte) == 1 && byte) {
+			*out++ = (char)byte;
+			text += strnlen(text, 3);
+		} else {
+			*out++ = *text++;
+		}
+	}
+	return name;
+}
 
 static json_t *backend_write(const struct state_backend *b)
 {
@@ -77,11 +111,12 @@ char *manifest_write(const struct state *s)
 		json_array_append_new(services, json_integer(s->service_index[i]));
 	for (size_t i = 0; i < s->config->interfaces; i++)
 		json_array_append_new(interfaces, json_integer(s->ifindex[i]));
-	root = json_pack("{s:I, s:I, s:s, s:s, s:s*, s:s, s:o, s:o, s:o, s:o, s:o}", "generation",
-			 (json_int_t)s->generation, "revision", (json_int_t)s->revision, "digest", s->digest, "file",
-			 s->config->file ? s->config->file : "", "key_file", s->config->hash_key_file, "config", config,
-			 "interfaces", interfaces, "services", services, "pools", pools, "owns", owns_write(s), "edits",
-			 edits_write(s));
+	root = json_pack("{s:I, s:I, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", (json_int_t)s->generation,
+			 "revision", (json_int_t)s->revision, "digest", s->digest, "file",
+			 name_write(s->config->file ? s->config->file : ""), "config", config, "interfaces", interfaces,
+			 "services", services, "pools", pools, "owns", owns_write(s), "edits", edits_write(s));
+	if (root && s->config->hash_key_file)
+		json_object_set_new(root, "key_file", name_write(s->config->hash_key_file));
 	if (root)
 		text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
@@ -89,17 +124,25 @@ char *manifest_write(const struct state *s)
 	return text ? text : xstrdup(""); /* without memory; manifest_read refuses it */
 }
 
+static bool fits_u32(json_int_t value)
+{
+	return value >= 0 && value <= UINT32_MAX;
+}
+
 static int backend_read(json_t *o, struct state_backend *b)
 {
 	const char *name, *identity, *address, *state, *zone = NULL;
-	json_int_t weight, points, since;
+	json_int_t weight, points, since, id = 0;
 	int cut, index, incarnation;
 
-	if (json_unpack(o, "{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i, s?s}", "name", &name, "identity",
+	if (json_unpack(o, "{s:s, s:s, s:s, s:I, s:I, s:s, s:b, s:I, s:i, s:i, s?s, s?I}", "name", &name, "identity",
 			&identity, "address", &address, "weight", &weight, "points", &points, "state", &state, "cut",
-			&cut, "since", &since, "index", &index, "incarnation", &incarnation, "zone", &zone))
+			&cut, "since", &since, "index", &index, "incarnation", &incarnation, "zone", &zone, "id", &id))
 		return -EINVAL;
 	if (address_parse(address, &b->address) || index < 0 || index >= (int)RINGLB_MAX_BACKENDS)
+		return -EINVAL;
+	if (incarnation < 1 || incarnation > UINT16_MAX || !fits_u32(weight) || !fits_u32(points) || !fits_u32(since) ||
+	    !fits_u32(id))
 		return -EINVAL;
 	for (b->state = BACKEND_UP; strcmp(backend_state_name(b->state), state); b->state++)
 		if (b->state == BACKEND_LEAVING)
@@ -109,7 +152,7 @@ static int backend_read(json_t *o, struct state_backend *b)
 	b->zone = zone ? xstrdup(zone) : NULL;
 	b->weight = (uint32_t)weight;
 	b->points = (uint32_t)points;
-	b->id = (uint32_t)json_integer_value(json_object_get(o, "id"));
+	b->id = (uint32_t)id;
 	b->cut = cut;
 	b->since = (uint32_t)since;
 	b->index = (uint16_t)index;
@@ -148,7 +191,9 @@ static bool layout_fits(const struct state_pool *p, size_t tables_bytes)
 	const struct table_layout *l = &p->layout;
 
 	if (!l->bits)
-		return true;
+		return !p->region;
+	if ((l->index_off | l->points_off | l->cold_off | l->owners_off) % RINGLB_REGION_ALIGN)
+		return false;
 	return l->bits <= 22 && p->region >= RINGLB_TABLES_HEADER && p->region % RINGLB_REGION_ALIGN == 0 &&
 	       (uint64_t)p->region + l->length <= tables_bytes &&
 	       l->index_off + (((uint64_t)1 << l->bits) + 1) * sizeof(uint32_t) <= l->length &&
@@ -178,7 +223,7 @@ static int pool_read(json_t *o, const void *tables, size_t tables_bytes, struct 
 	err = layout_read(layout, &p->layout);
 	if (err)
 		return err;
-	if (region < 0 || !layout_fits(p, tables_bytes))
+	if (!fits_u32(region) || !layout_fits(p, tables_bytes))
 		return -EINVAL;
 	if (!p->layout.bits)
 		return 0;
@@ -217,9 +262,68 @@ static int edits_read(json_t *edits, struct state *s)
 		while (strcmp(state_edit_kind_name(k), kind))
 			if (k++ == EDIT_ROLLBACK)
 				return -EINVAL;
+		if (k != EDIT_ROLLBACK && (!pool || !backend))
+			return -EINVAL;
 		state_edit_add(s, k, pool, backend, value);
 	}
 	return 0;
+}
+
+/* Numbers of a list, each below limit. */
+static int numbers_read(json_t *list, json_int_t limit, uint32_t *out)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *o = json_array_get(list, i);
+
+		if (!json_is_integer(o) || json_integer_value(o) < 0 || json_integer_value(o) >= limit)
+			return -EINVAL;
+		out[i] = (uint32_t)json_integer_value(o);
+	}
+	return 0;
+}
+
+static int service_indices_read(json_t *list, struct state *s)
+{
+	uint32_t *index = xcalloc(s->config->services + 1, sizeof(*index));
+	uint8_t *used = xcalloc(RINGLB_MAX_SERVICES, 1);
+	int err = numbers_read(list, RINGLB_MAX_SERVICES, index);
+
+	for (size_t i = 0; i < s->config->services && !err; i++) {
+		s->service_index[i] = (uint16_t)index[i];
+		err = used[index[i]]++ ? -EINVAL : 0;
+	}
+	free(index);
+	free(used);
+	return err;
+}
+
+/*
+ * What the rest of the program takes for granted: pools are the configuration's, backends are in order, and an index is
+ * one backend's, which only tables of services' own may list again.
+ */
+static bool state_sound(const struct state *s)
+{
+	const struct state_backend **of = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*of));
+	bool sound = true;
+
+	for (size_t i = 0; i < s->pools; i++)
+		sound &= !strcmp(s->pool[i].name, s->config->pool[i].name);
+	for (size_t i = 0; i < state_tables(s); i++) {
+		const struct state_pool *p = state_table_at(s, i);
+
+		for (size_t j = 0; j < p->backends; j++) {
+			const struct state_backend *b = &p->backend[j], *other = of[b->index];
+
+			sound &= !j || backend_order(&p->backend[j - 1], b) < 0;
+			sound &= !other || (i >= s->pools && backend_same(other, b));
+			of[b->index] = b;
+		}
+	}
+	for (size_t i = 0; i < s->owns; i++)
+		for (size_t j = 0; j < i; j++)
+			sound &= s->own[i].service != s->own[j].service;
+	free(of);
+	return sound;
 }
 
 static int state_read(json_t *root, const void *tables, size_t tables_bytes, struct state *s, struct diag *d)
@@ -227,6 +331,7 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 	const char *digest, *file, *config, *key_file = NULL;
 	json_int_t generation, revision;
 	json_t *interfaces, *services, *pools, *owns, *edits;
+	char *name;
 	int err;
 
 	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation,
@@ -239,17 +344,23 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 	if (strlen(digest) >= sizeof(s->digest))
 		return -EINVAL;
 	strcpy(s->digest, digest);
-	s->config = config_parse(file, config, strlen(config), d);
+	if (!fits_u32(generation) || revision < 0)
+		return -EINVAL;
+	name = name_read(file);
+	s->config = config_parse(name, config, strlen(config), d);
+	free(name);
 	if (!s->config || json_array_size(services) != s->config->services ||
 	    json_array_size(pools) != s->config->pools || json_array_size(interfaces) != s->config->interfaces)
 		return -EINVAL;
-	s->config->hash_key_file = key_file ? xstrdup(key_file) : NULL;
+	free(s->config->hash_key_file);
+	s->config->hash_key_file = key_file ? name_read(key_file) : NULL;
 	s->ifindex = xcalloc(s->config->interfaces + 1, sizeof(*s->ifindex));
-	for (size_t i = 0; i < s->config->interfaces; i++)
-		s->ifindex[i] = (uint32_t)json_integer_value(json_array_get(interfaces, i));
+	err = numbers_read(interfaces, INT32_MAX, s->ifindex);
 	s->service_index = xcalloc(s->config->services + 1, sizeof(*s->service_index));
-	for (size_t i = 0; i < s->config->services; i++)
-		s->service_index[i] = (uint16_t)json_integer_value(json_array_get(services, i));
+	if (!err)
+		err = service_indices_read(services, s);
+	if (err)
+		return err;
 	s->pool = xcalloc(s->config->pools + 1, sizeof(*s->pool));
 	for (s->pools = 0; s->pools < s->config->pools;) {
 		err = pool_read(json_array_get(pools, s->pools), tables, tables_bytes, &s->pool[s->pools]);
@@ -258,7 +369,9 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 			return err;
 	}
 	err = owns_read(owns, tables, tables_bytes, s);
-	return err ? err : edits_read(edits, s);
+	if (!err)
+		err = edits_read(edits, s);
+	return err ? err : state_sound(s) ? 0 : -EINVAL;
 }
 
 struct state *manifest_read(const char *text, size_t length, const void *tables, size_t tables_bytes, struct diag *d)
