@@ -43,8 +43,11 @@ void case_service_add(struct case_config *c, size_t pool)
 	struct case_service *s = &c->service[c->services++];
 
 	assert_true(c->services <= CASE_SERVICES);
-	*s = (struct case_service){ .address = 0x10000 + ++names, .port = (uint16_t)(names & 3 ? names : 0),
-				    .protocol = names & 4 ? "tcp" : "udp", .affinity = "flow", .pool = pool };
+	*s = (struct case_service){ .address = 0x10000 + ++names,
+				    .port = (uint16_t)(names & 3 ? names : 0),
+				    .protocol = names & 4 ? "tcp" : "udp",
+				    .affinity = "flow",
+				    .pool = pool };
 	snprintf(s->name, sizeof(s->name), "s%u", names);
 }
 
@@ -191,14 +194,14 @@ static void print_pool(FILE *o, const struct case_pool *p, bool shuffled)
 	size_t order[CASE_BACKENDS];
 	char text[40];
 
-	fprintf(o, "  - name: %s\n    vnodes: %u\n    drain_max: %s\n    backends:%s\n", p->name, p->vnodes, p->drain_max,
-		p->backends ? "" : " []");
+	fprintf(o, "  - name: %s\n    vnodes: %u\n    drain_max: %s\n    backends:%s\n", p->name, p->vnodes,
+		p->drain_max, p->backends ? "" : " []");
 	fill_order(order, p->backends, shuffled);
 	for (size_t i = 0; i < p->backends; i++) {
 		const struct case_backend *b = &p->backend[order[i]];
 
-		fprintf(o, "      - {name: %s, address: \"%s\", weight: %u, state: %s", b->name, address(b->address, text),
-			b->weight, b->state);
+		fprintf(o, "      - {name: %s, address: \"%s\", weight: %u, state: %s", b->name,
+			address(b->address, text), b->weight, b->state);
 		if (*b->identity)
 			fprintf(o, ", identity: %s", b->identity);
 		if (b->points)
@@ -228,8 +231,8 @@ struct config *case_parse(const struct case_config *c, bool shuffled)
 	assert_non_null(o);
 	memset(key, c->key, 32);
 	key[32] = '\0';
-	fprintf(o, "interfaces: [%s]\nhash_key: \"%s\"\ntunnel_source: {ipv4: 192.0.2.1, ipv6: \"fd00:1::1\"}\n%s", c->interfaces,
-		key, c->more);
+	fprintf(o, "interfaces: [%s]\nhash_key: \"%s\"\ntunnel_source: {ipv4: 192.0.2.1, ipv6: \"fd00:1::1\"}\n%s",
+		c->interfaces, key, c->more);
 	fill_order(order, c->pools, shuffled);
 	fprintf(o, "pools:\n");
 	for (size_t i = 0; i < c->pools; i++)

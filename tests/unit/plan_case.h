@@ -22,7 +22,7 @@
 struct case_backend {
 	char name[CASE_NAME];
 	char identity[CASE_NAME]; /* empty: the name */
-	uint32_t address;	  /* odd ones are IPv6 */
+	uint32_t address;         /* odd ones are IPv6 */
 	uint32_t weight, points;  /* points 0: by weight */
 	const char *state;
 };
@@ -50,7 +50,7 @@ struct case_config {
 	struct case_service service[CASE_SERVICES];
 	size_t services;
 	const char *interfaces; /* "eth0, eth1" */
-	const char *more;	/* lines of YAML */
+	const char *more;       /* lines of YAML */
 };
 
 /* Pools web (3 backends of weights 1, 2, 1), whose service is for tcp, and dns (2), whose service is for udp. */

@@ -34,8 +34,9 @@ int case_plan(const struct case_instance *i, struct config *config, struct plan 
 	const struct config *c = i->running ? i->running->config : NULL;
 	size_t count = c ? c->interfaces : 0;
 	struct plan_interface *interface = xcalloc(count + 1, sizeof(*interface));
-	const struct plan_input in = { .running = i->running, .config = config, .interface = interface, .interfaces = count,
-				       .now = i->now };
+	const struct plan_input in = {
+		.running = i->running, .config = config, .interface = interface, .interfaces = count, .now = i->now
+	};
 	int err;
 
 	for (size_t j = 0; j < count; j++)

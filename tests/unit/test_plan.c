@@ -184,8 +184,8 @@ static void test_backend_removed(void **state)
 	case_apply(&s.i, &s.c);
 	case_backend_remove(&s.c.pool[0], 1);
 	step_plan(&s);
-	snprintf(text, sizeof(text), "pool web: backend %s removed (10.0.0.50), leaving: no new flow, its old ones until they end",
-		 name);
+	snprintf(text, sizeof(text),
+		 "pool web: backend %s removed (10.0.0.50), leaving: no new flow, its old ones until they end", name);
 	assert_only(&s.p, PLAN_BACKEND_REMOVE, text);
 	assert_int_equal(case_count(&s.p, PLAN_TABLE_BUILD), 1);
 	leaving = state_pool_find(case_pool(s.p.next, "web"), name);
@@ -384,8 +384,11 @@ static void test_settings_exact(void **state)
 
 static int plan_with(struct step *s, const struct plan_interface *v, size_t count)
 {
-	const struct plan_input in = { .running = s->i.running, .config = case_parse(&s->c, false), .interface = v,
-				       .interfaces = count, .now = s->i.now };
+	const struct plan_input in = { .running = s->i.running,
+				       .config = case_parse(&s->c, false),
+				       .interface = v,
+				       .interfaces = count,
+				       .now = s->i.now };
 	struct diag d = { 0 };
 
 	return plan_make(&in, &s->p, &d);
@@ -444,8 +447,10 @@ static void test_too_many_backends(void **state)
 	(void)state;
 	old.backend = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*old.backend));
 	for (; old.backends < RINGLB_MAX_BACKENDS - 5; old.backends++)
-		old.backend[old.backends] = (struct state_backend){ .name = (char *)"b", .identity = (char *)"b",
-								    .index = (uint16_t)(RINGLB_MAX_BACKENDS - 1 - old.backends) };
+		old.backend[old.backends] = (struct state_backend){ .name = (char *)"b",
+								    .identity = (char *)"b",
+								    .index = (uint16_t)(RINGLB_MAX_BACKENDS - 1 -
+											old.backends) };
 	i.running = &running;
 	case_plan_good(&i, &c, false, &p);
 	for (size_t j = 0; j < p.next->pools; j++) {

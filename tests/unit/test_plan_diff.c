@@ -100,7 +100,8 @@ static void assert_moves(const struct plan_pool *p, const struct sums *s)
 		assert_int_equal(p->move[i].length, length[i]);
 		assert_string_not_equal(p->move[i].from, p->move[i].to);
 		for (size_t j = 0; j < i; j++)
-			assert_false(!strcmp(p->move[i].from, p->move[j].from) && !strcmp(p->move[i].to, p->move[j].to));
+			assert_false(!strcmp(p->move[i].from, p->move[j].from) &&
+				     !strcmp(p->move[i].to, p->move[j].to));
 		sum += p->move[i].length;
 	}
 	assert_int_equal(sum, p->moved);

@@ -74,7 +74,8 @@ static void assert_service_indices(const struct state *running, const struct sta
 			assert_int_not_equal(next->service_index[i], next->service_index[j]);
 		for (size_t j = 0; running && j < running->config->services; j++) {
 			const struct config_service *w = &running->config->service[j];
-			bool same = address_equal(&v->address, &w->address) && v->port == w->port && v->protocol == w->protocol;
+			bool same = address_equal(&v->address, &w->address) && v->port == w->port &&
+				    v->protocol == w->protocol;
 
 			assert_true(same == (next->service_index[i] == running->service_index[j]));
 		}
