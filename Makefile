@@ -18,6 +18,8 @@ BPFTOOL    := bpftool
 LIBS     := libbpf yaml-0.1 jansson libmnl libmd
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes $(if $(WERROR),-Werror)
 override CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser
+# Only for the tests of upgrades to and fro: another number for the layout of the maps.
+override CPPFLAGS += $(ABI:%=-DRINGLB_ABI_VERSION=%)
 override CPPFLAGS += $(shell $(PKG_CONFIG) --cflags $(LIBS))
 CFLAGS   ?= -O2 -g
 override CFLAGS += -std=gnu11 $(WARNINGS)
@@ -25,7 +27,7 @@ override LDLIBS += $(shell $(PKG_CONFIG) --libs $(LIBS)) -lm
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 # clang's BPF target does not look where Debian keeps asm/types.h.
 BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -Iinclude -Ibpf -I/usr/include/$(shell $(CC) -print-multiarch) \
-            -Wall -Wextra -Wshadow -Wno-unused-parameter $(if $(WERROR),-Werror)
+            -Wall -Wextra -Wshadow -Wno-unused-parameter $(ABI:%=-DRINGLB_ABI_VERSION=%) $(if $(WERROR),-Werror)
 
 Q   := $(if $(filter 1,$(V)),,@)
 # Silent with V=1, where the commands speak, and with make -s.
@@ -52,7 +54,7 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
 	$(Q)tests/run unit lint cli
 
-TESTS := all $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
+TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
 test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli priv xdp net
 
@@ -115,6 +117,9 @@ $(B)/libringlb.a $(B)/asan/libringlb.a:
 $(B)/ringlb: $(B)/user/main.o $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(B)/abi2/ringlb: $(B)/ringlb
+	$(Q)$(MAKE) --no-print-directory B=$(B)/abi2 ABI=2 VERSION=$(VERSION)+abi2 $@
 
 $(UNIT:%=$(B)/%) $(PRIV:%=$(B)/%): %: %.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
 	$(say) LD $@

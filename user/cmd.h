@@ -42,7 +42,7 @@ struct cmd {
 };
 
 extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_backend, cmd_history, cmd_rollback,
-	cmd_settle, cmd_show, cmd_lookup, cmd_stats, cmd_decap;
+	cmd_settle, cmd_show, cmd_lookup, cmd_stats, cmd_upgrade, cmd_decap;
 
 /* What commands share: cmd_common.c. */
 
@@ -126,6 +126,7 @@ enum { CMD_MAX_MOVE = 1000, CMD_IF_GENERATION, CMD_ALLOW_EMPTY, CMD_NO_RECORD, C
 int cmd_change_option(struct cmd_change *x, int option);
 /* Lock, read, plan, report, guards, commit. An exit status, after an error where it is not EXIT_DONE. */
 int cmd_change(struct cmd_change *x);
+int cmd_change_locked(struct cmd_change *x); /* with the lock held */
 /*
  * Once FILE says the same: makes the running list of live edits what is left after forget. EXIT_DONE, or EXIT_FAILED
  * with an error.

@@ -81,7 +81,7 @@ static int carry_out(struct cmd_change *x, struct change *c, struct config *want
 	return x->done ? x->done(x, c) : EXIT_DONE;
 }
 
-static int open_and(struct cmd_change *x)
+int cmd_change_locked(struct cmd_change *x)
 {
 	size_t errors = x->cx->diag.errors;
 	struct config *wanted = NULL;
@@ -105,7 +105,7 @@ int cmd_change(struct cmd_change *x)
 	lock = instance_lock(&cx->instance, cx->command_line, cx->wait_seconds, &cx->diag);
 	if (lock < 0)
 		return EXIT_FAILED;
-	status = open_and(x);
+	status = cmd_change_locked(x);
 	instance_unlock(&cx->instance, lock);
 	return status;
 }

@@ -111,6 +111,9 @@ int datapath_update_links(struct datapath *dp, const char *dir, struct diag *d);
 bool datapath_shares_tables(const struct datapath *a, const struct datapath *b);
 bool datapath_shares_backends(const struct datapath *a, const struct datapath *b);
 bool datapath_shares_flows(const struct datapath *a, const struct datapath *b);
+/* The version of the ringlb that made it, fit for a message. */
+#define DATAPATH_VERSION RINGLB_VERSION_TEXT
+void datapath_version(const struct datapath *dp, char out[DATAPATH_VERSION]);
 /* Writes this ringlb's version into the header. */
 void datapath_write_version(struct datapath *dp);
 /* Copies the redirect map, where it is not shared. */

@@ -33,8 +33,7 @@ static int open_pin(const char *dir, const char *name, struct diag *d, int *out)
 	return err;
 }
 
-/* A version as the header has it, fit for a message. */
-static void read_version(const struct ringlb_tables *header, char out[RINGLB_VERSION_TEXT])
+void datapath_read_version(const struct ringlb_tables *header, char out[RINGLB_VERSION_TEXT])
 {
 	memcpy(out, header->version, RINGLB_VERSION_TEXT);
 	out[RINGLB_VERSION_TEXT - 1] = '\0';
@@ -47,7 +46,7 @@ static int complain_abi(const char *dir, const struct ringlb_tables *header, str
 {
 	char version[RINGLB_VERSION_TEXT];
 
-	read_version(header, version);
+	datapath_read_version(header, version);
 	if (header->abi > RINGLB_ABI_VERSION)
 		diag_error(d, "newer-abi", "",
 			   "what is pinned in %s was made by a newer ringlb, %s (layout %u), than this, " RINGLB_VERSION

@@ -54,6 +54,8 @@ struct datapath *datapath_new(void);
 uint32_t datapath_pending(const struct datapath *dp);
 /* Of the value of the map `carried`. */
 uint32_t datapath_carried_bytes(uint32_t services, uint32_t backends);
+/* A version as the header has it, made printable. */
+void datapath_read_version(const struct ringlb_tables *header, char out[RINGLB_VERSION_TEXT]);
 /* One kernel map under two datapaths. */
 bool datapath_shares(const struct datapath *a, const struct datapath *b, enum datapath_map map);
 /* Checks the maps' shapes and maps them into memory. 0; -EPROTO where they are not as this program's are; -errno. */

@@ -61,6 +61,11 @@ int datapath_copy_outputs(struct datapath *dp, struct datapath *former)
 	return err;
 }
 
+void datapath_version(const struct datapath *dp, char out[DATAPATH_VERSION])
+{
+	datapath_read_version(dp->tables.base, out);
+}
+
 void datapath_write_version(struct datapath *dp)
 {
 	struct ringlb_tables *t = dp->tables.base;

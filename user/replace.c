@@ -310,6 +310,18 @@ out:
 	return err;
 }
 
+int replace_program(const struct instance *i, struct running *r, struct diag *d)
+{
+	struct datapath_sizes sizes, fresh;
+
+	datapath_get_sizes(r->dp, &sizes);
+	if (datapath_abi(r->dp) != RINGLB_ABI_VERSION) {
+		commit_sizes(r->state, &fresh);
+		sizes.tables = sizes.tables > fresh.tables ? sizes.tables : fresh.tables;
+	}
+	return replace(i, r, NULL, &sizes, d);
+}
+
 int replace_repair(const struct instance *i, struct running *r, struct diag *d)
 {
 	int err;

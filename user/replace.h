@@ -22,6 +22,8 @@
  */
 int replace(const struct instance *i, struct running *r, struct state *next, const struct datapath_sizes *sizes,
 	    struct diag *d);
+/* The same with this ringlb's program, and sizes as they are or, for maps of another ABI, as they are made. */
+int replace_program(const struct instance *i, struct running *r, struct diag *d);
 /* Completes or takes back what a killed command left, saying so with a warning. 0, or -errno with a message. */
 int replace_repair(const struct instance *i, struct running *r, struct diag *d);
 
