@@ -37,8 +37,10 @@ struct answer {
 	uint32_t position;
 	const char *name; /* of the backend, or NULL */
 	const struct address *address;
+	const char *other;    /* of a packet of the other kind: established where one that opens is asked about */
 	const char *previous; /* or NULL */
-	const char *reason;   /* NULL without a backend */
+	bool moved;
+	const char *reason; /* NULL without a backend */
 	enum ringlb_verdict verdict;
 	const char **replica;
 	size_t replicas;
@@ -169,42 +171,63 @@ static void answer_from_file(struct lookup *l, const struct lookup_source *s, st
 	if (!l->arcs.count)
 		return;
 	b = &target_pool(l)->backend[l->arcs.arc[arcs_find(&l->arcs, a->position)].owner];
-	a->name = b->name;
+	a->name = a->other = b->name;
 	a->address = &b->address;
 	a->reason = "ring";
 	a->verdict = RINGLB_VERDICT_FORWARDED;
 }
 
+enum { ASK_CHANGED = -1 }; /* a commit came in between: read anew */
+
+/* EXIT_DONE, EXIT_FAILED with an error, or ASK_CHANGED. */
+static int ask(struct lookup *l, const struct lookup_source *s, bool established, struct ringlb_lookup *r)
+{
+	uint8_t frame[LOOKUP_FRAME];
+	int err = datapath_lookup(l->running.dp, frame, lookup_frame(&l->target, s, established, frame), r);
+
+	if (err) {
+		diag_error(&l->cx->diag, "lookup", "", "the program \"lookup\" of instance %s does not run: %s",
+			   l->cx->instance.name, strerror(-err));
+		return EXIT_FAILED;
+	}
+	return r->revision == (uint32_t)l->running.state->revision ? EXIT_DONE : ASK_CHANGED;
+}
+
+/* What the packet that is asked about meets, and the other kind: they differ in moved arcs only. */
+static int ask_both(struct lookup *l, const struct lookup_source *s, struct ringlb_lookup *r,
+		    struct ringlb_lookup *other)
+{
+	for (int tries = 0; tries < REVISION_RETRIES; tries++) {
+		int status = ask(l, s, l->options->established, r);
+
+		*other = *r;
+		if (!status && r->moved)
+			status = ask(l, s, !l->options->established, other);
+		if (status != ASK_CHANGED)
+			return status;
+		status = open_running(l);
+		if (status)
+			return status;
+	}
+	diag_error(&l->cx->diag, "busy", "", "the configuration changes faster than it can be read: try again");
+	return EXIT_FAILED;
+}
+
 static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, struct answer *a)
 {
-	const struct state_backend *b, *previous;
-	uint8_t frame[LOOKUP_FRAME];
-	struct ringlb_lookup r;
-	int err, tries = 0;
+	const struct state_backend *b, *previous, *other;
+	struct ringlb_lookup r, r_other;
+	int status = ask_both(l, s, &r, &r_other);
 
-	for (;;) {
-		err = datapath_lookup(l->running.dp, frame, lookup_frame(&l->target, s, l->options->established, frame),
-				      &r);
-		if (err) {
-			diag_error(&l->cx->diag, "lookup", "", "the program \"lookup\" of instance %s does not run: %s",
-				   l->cx->instance.name, strerror(-err));
-			return EXIT_FAILED;
-		}
-		if (r.revision == (uint32_t)l->running.state->revision)
-			break;
-		if (++tries > REVISION_RETRIES) {
-			diag_error(&l->cx->diag, "busy", "",
-				   "the configuration changes faster than it can be read: try again");
-			return EXIT_FAILED;
-		}
-		err = open_running(l);
-		if (err)
-			return err;
-	}
+	if (status)
+		return status;
 	b = l->by_index[r.backend];
-	previous = r.moved ? l->by_index[r.previous] : NULL;
+	other = l->by_index[r_other.backend];
+	previous = r.moved && r.previous != r.owner ? l->by_index[r.previous] : NULL;
 	*a = (struct answer){ .position = r.position,
 			      .verdict = r.verdict,
+			      .moved = r.moved,
+			      .other = other ? other->name : NULL,
 			      .previous = previous ? previous->name : NULL };
 	if (r.verdict == RINGLB_VERDICT_DROPPED_NO_BACKEND) /* without a ring the data plane does not hash */
 		a->position = lookup_position(&l->target, s);
@@ -240,6 +263,8 @@ static void print_json(const struct lookup *l, const char *source, const struct 
 	out_end(o);
 	out_string(o, "reason", a->reason);
 	out_string(o, "previous", a->previous);
+	out_string(o, "new_flow", l->options->established ? a->other : a->name);
+	out_string(o, "established_flow", l->options->established ? a->name : a->other);
 	out_string(o, "verdict", verdict_name(a));
 	out_end(o);
 }
@@ -258,10 +283,14 @@ static void print_one(const struct lookup *l, const struct answer *a)
 	if (l->options->replicas > 1)
 		for (size_t i = 0; i < a->replicas; i++)
 			out_text(o, "replica  %zu %s\n", i + 1, a->replica[i]);
-	if (a->previous)
-		out_text(o, "reason   %s: before the last change this arc was %s's\n", a->reason, a->previous);
+	if (a->moved && a->reason)
+		out_text(o, "reason   %s: this arc is still moving%s%s\n", a->reason, a->previous ? ", it was " : "",
+			 a->previous ? a->previous : "");
 	else if (a->reason)
 		out_text(o, "reason   %s\n", a->reason);
+	if (a->moved)
+		out_text(o, "%s %s\n", l->options->established ? "a new flow goes to" : "an established flow goes to",
+			 a->other ? a->other : "none");
 	if (a->verdict != RINGLB_VERDICT_FORWARDED && a->verdict < RINGLB_VERDICT_COUNT)
 		out_text(o, "verdict  %s: %s; %s\n", verdicts[a->verdict].name, verdicts[a->verdict].meaning,
 			 verdicts[a->verdict].remedy);

@@ -8,23 +8,15 @@
 #include "cmd.h"
 #include "commit.h"
 #include "drift.h"
-#include "flows.h"
 #include "moved.h"
+#include "old_flows.h"
 
 #define POSITIONS 4294967296.0
-
-/* What is known of the flows of a backend, by its index. */
-struct old_flows {
-	uint32_t last_old; /* stamp of the last packet that came to it though another owned the arc; 0: none */
-	uint32_t count;    /* entries of the flow table */
-	uint32_t wait;     /* seconds until, at the earliest, nothing is sent to it that is not its own any more */
-};
 
 struct report {
 	struct cmd_context *cx;
 	const struct running *running;
-	uint32_t now;
-	struct old_flows *old; /* RINGLB_MAX_BACKENDS of them */
+	struct old_flows old;
 };
 
 static double share(uint64_t length)
@@ -35,70 +27,6 @@ static double share(uint64_t length)
 static uint32_t settle_after(const struct config_pool *c)
 {
 	return (uint32_t)((c->settle_after_ms + 999) / 1000);
-}
-
-/* Arcs that may still send to their previous owner, and for how long. */
-static void wait_for_arcs(struct report *r, const struct state_pool *p, uint32_t settle)
-{
-	for (size_t i = 0; i < p->arcs.count; i++) {
-		const struct arc *a = &p->arcs.arc[i];
-		int32_t silent = (int32_t)(r->now - a->stamp);
-		struct old_flows *old;
-
-		if (!a->moved || a->previous >= p->backends || silent >= (int32_t)settle)
-			continue;
-		old = &r->old[p->backend[a->previous].index];
-		if (settle - (uint32_t)silent > old->wait)
-			old->wait = settle - (uint32_t)silent;
-	}
-}
-
-static void wait_for_flows(struct report *r)
-{
-	const struct state *s = r->running->state;
-	uint16_t *incarnation = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*incarnation));
-	uint32_t *flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*flows)),
-		 *left = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*left));
-	struct flows table;
-
-	for (size_t i = 0; i < state_tables(s); i++)
-		for (size_t j = 0; j < state_table_at(s, i)->backends; j++)
-			incarnation[state_table_at(s, i)->backend[j].index] =
-				state_table_at(s, i)->backend[j].incarnation;
-	table.bucket = datapath_flows(r->running->dp, &table.buckets);
-	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, r->now, flows, left);
-	for (size_t i = 0; i < RINGLB_MAX_BACKENDS; i++) {
-		r->old[i].count = flows[i];
-		if (left[i] > r->old[i].wait)
-			r->old[i].wait = left[i];
-	}
-	free(incarnation);
-	free(flows);
-	free(left);
-}
-
-static int report_start(struct report *r)
-{
-	const struct state *s = r->running->state;
-	const struct ringlb_backend *b;
-	uint32_t count;
-	int err = running_now(r->running->dp, &r->now);
-
-	if (err) {
-		diag_error(&r->cx->diag, "clock", "", "the program lookup can't be run: %s", strerror(-err));
-		return EXIT_FAILED;
-	}
-	r->old = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*r->old));
-	b = datapath_backends(r->running->dp, &count);
-	for (uint32_t i = 0; i < count; i++)
-		r->old[i].last_old = b[i].last_old;
-	for (size_t i = 0; i < s->pools; i++)
-		wait_for_arcs(r, &s->pool[i], settle_after(&s->config->pool[i]));
-	for (size_t i = 0; i < s->owns; i++)
-		wait_for_arcs(r, &s->own[i].table,
-			      settle_after(&s->config->pool[s->config->service[s->own[i].service].pool]));
-	wait_for_flows(r);
-	return EXIT_DONE;
 }
 
 static const char *interface_mode(const struct plan_interface *i)
@@ -148,18 +76,12 @@ static void report_interfaces(struct cmd_context *cx, const struct plan_interfac
 	out_end(o);
 }
 
-/* No packet of an old flow is on its way there any more, or none would be answered. */
-static uint32_t safe_in(const struct report *r, const struct state_backend *b)
-{
-	return backend_alive(b) ? r->old[b->index].wait : 0;
-}
-
 static void last_old_packet(struct report *r, const struct state_backend *b)
 {
-	uint32_t last = r->old[b->index].last_old;
+	uint32_t last = r->old.last[b->index];
 
 	if (last)
-		out_integer(r->cx->out, "last_old_packet", (int32_t)(r->now - last) > 0 ? r->now - last : 0);
+		out_integer(r->cx->out, "last_old_packet", (int32_t)(r->old.now - last) > 0 ? r->old.now - last : 0);
 	else
 		out_string(r->cx->out, "last_old_packet", NULL);
 }
@@ -183,7 +105,7 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 	if (up)
 		out_string(o, "safe_to_remove_in", NULL);
 	else
-		out_integer(o, "safe_to_remove_in", safe_in(r, b));
+		out_integer(o, "safe_to_remove_in", old_flows_safe_in(&r->old, b));
 	out_boolean(o, "cut", b->cut);
 	out_end(o);
 	out_cell(o, OUT_PLAIN, "%s", b->name);
@@ -210,14 +132,13 @@ static void report_moving(struct report *r, const struct state_pool *p)
 	}
 	for (size_t i = 0; i < p->backends; i++) {
 		const struct state_backend *b = &p->backend[i];
-		const struct old_flows *old = &r->old[b->index];
-		uint32_t wait = safe_in(r, b);
+		uint32_t last = r->old.last[b->index], wait = old_flows_safe_in(&r->old, b);
 
 		if (backend_takes_flows(b))
 			continue;
 		out_text(o, "%s%s: ", said++ ? "; " : "  ", b->name);
-		if (wait && old->last_old)
-			out_text(o, "last old packet %s ago, ", cmd_seconds_text(r->now - old->last_old, text));
+		if (wait && last)
+			out_text(o, "last old packet %s ago, ", cmd_seconds_text(r->old.now - last, text));
 		else if (wait)
 			out_text(o, "no old packet yet, ");
 		out_text(o, "safe to remove %s%s", wait ? "in " : "now", wait ? cmd_seconds_text(wait, text) : "");
@@ -241,7 +162,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 	out_integer(o, "vnodes", c->vnodes);
 	out_integer(o, "points", (int64_t)points);
 	out_real(o, "moved", share(arcs_moved(&p->arcs)));
-	out_integer(o, "settles_in", arcs_settled_in(&p->arcs, r->now, settle_after(c)));
+	out_integer(o, "settles_in", arcs_settled_in(&p->arcs, r->old.now, settle_after(c)));
 	out_text(o, "pool %s: %s, %u vnodes, %llu points%s\n", p->name, config_placement_name(c->placement), c->vnodes,
 		 (unsigned long long)points, points ? "" : " (no backend takes flows: packets are dropped)");
 	out_array(o, "backends");
@@ -283,7 +204,7 @@ static void report_moving_from(struct report *r, const struct state_pool *own, c
 		out_string(o, "name", b->name);
 		out_string(o, "address", address_text(&b->address, text));
 		last_old_packet(r, b);
-		out_integer(o, "safe_to_remove_in", safe_in(r, b));
+		out_integer(o, "safe_to_remove_in", old_flows_safe_in(&r->old, b));
 		out_end(o);
 	}
 	out_end(o);
@@ -380,7 +301,7 @@ static void report_drift(struct report *r)
 	char *unknown;
 	struct config *file = read_file(s->config->file, &unknown);
 
-	drift_find(s, file, unknown, r->now, &drift);
+	drift_find(s, file, unknown, r->old.now, &drift);
 	out_string(o, "file", *s->config->file == '/' ? s->config->file : NULL);
 	out_array(o, "drift");
 	for (size_t i = 0; i < drift.lines; i++)
@@ -402,15 +323,17 @@ int cmd_report_running(struct cmd_context *cx, const struct running *running, co
 	struct plan_interface *interface;
 	struct out *o = cx->out;
 	size_t interfaces;
-	int status;
+	int err;
 
 	if (pool && !config_find_pool(s->config, pool)) {
 		diag_error(&cx->diag, "unknown-pool", "", "no pool \"%s\": \"ringlb show\" lists them", pool);
 		return EXIT_BAD;
 	}
-	status = report_start(&r);
-	if (status)
-		return status;
+	err = old_flows_read(running, &r.old);
+	if (err) {
+		diag_error(&cx->diag, "clock", "", "the program lookup can't be run: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
 	interface = running_interfaces(running, &interfaces);
 	out_string(o, "instance", cx->instance.name);
 	out_integer(o, "generation", s->generation);
@@ -430,6 +353,6 @@ int cmd_report_running(struct cmd_context *cx, const struct running *running, co
 	out_end(o);
 	report_services(&r, pool, all_attached(interface, interfaces));
 	free(interface);
-	free(r.old);
+	old_flows_free(&r.old);
 	return EXIT_DONE;
 }

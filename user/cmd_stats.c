@@ -5,18 +5,7 @@
 
 #include "cmd.h"
 #include "commit.h"
-
-/* Entries of the flow table by backend: flows[index], of RINGLB_MAX_BACKENDS + 1. */
-static void count_flows(struct datapath *dp, uint32_t *flows)
-{
-	uint32_t buckets = 0;
-	const struct ringlb_flow_bucket *bucket = datapath_flows(dp, &buckets);
-
-	for (uint32_t i = 0; bucket && i < buckets; i++)
-		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++)
-			if (bucket[i].flow[j].fingerprint)
-				flows[bucket[i].flow[j].established & 0xffff]++;
-}
+#include "flows.h"
 
 static void counter_fields(struct out *o, const struct ringlb_counter *c)
 {
@@ -59,47 +48,99 @@ static int services(struct cmd_context *cx, const struct running *r)
 	return err;
 }
 
-static void pool_backends(struct out *o, const struct state_pool *p, const struct ringlb_counter *counter,
-			  uint32_t count, const uint32_t *flows)
+struct backend_stats {
+	struct ringlb_counter *counter;
+	uint32_t count; /* of counters */
+	uint32_t *flows;
+	bool *done; /* by index: a service's own table has backends of its pool */
+};
+
+static void pool_backends(struct out *o, const struct state_pool *p, struct backend_stats *stats)
 {
 	for (size_t i = 0; i < p->backends; i++) {
 		const struct state_backend *b = &p->backend[i];
 
-		if (b->index >= count)
+		if (b->index >= stats->count || stats->done[b->index])
 			continue;
+		stats->done[b->index] = true;
 		out_object(o, NULL);
 		out_string(o, "pool", p->name);
 		out_string(o, "name", b->name);
 		out_cell(o, OUT_PLAIN, "%s", p->name);
 		out_cell(o, OUT_PLAIN, "%s", b->name);
-		counter_fields(o, &counter[b->index]);
-		out_integer(o, "flows", flows[b->index]);
-		out_cell(o, OUT_PLAIN, "%u", flows[b->index]);
+		counter_fields(o, &stats->counter[b->index]);
+		out_integer(o, "flows", stats->flows[b->index]);
+		out_string(o, "state", backend_state_name(b->state));
+		out_cell(o, OUT_PLAIN, "%u", stats->flows[b->index]);
+		out_cell(o, OUT_PLAIN, "%s", b->state == BACKEND_UP ? "" : backend_state_name(b->state));
 		out_row(o);
 		out_end(o);
 	}
 }
 
-static int backends(struct cmd_context *cx, const struct running *r)
+static int backends(struct cmd_context *cx, const struct running *r, uint32_t now)
 {
-	static const char *const head[] = { "pool", "backend", "packets", "bytes", "flows", NULL };
-	uint32_t count = 0, *flows = xcalloc(RINGLB_MAX_BACKENDS + 1, sizeof(*flows));
-	struct ringlb_counter *counter;
+	static const char *const head[] = { "pool", "backend", "packets", "bytes", "flows", "state", NULL };
+	struct backend_stats stats = { .flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*stats.flows)) };
 	int err;
 
-	datapath_backends(r->dp, &count);
-	counter = xcalloc(count, sizeof(*counter));
-	err = datapath_backend_counters(r->dp, counter, count);
-	count_flows(r->dp, flows);
-	print_heads(cx->out, "llrrr", head);
+	datapath_backends(r->dp, &stats.count);
+	stats.counter = xcalloc(stats.count, sizeof(*stats.counter));
+	stats.done = xcalloc(stats.count, sizeof(*stats.done));
+	err = datapath_backend_counters(r->dp, stats.counter, stats.count);
+	running_flows(r, now, stats.flows, NULL);
+	print_heads(cx->out, "llrrrl", head);
 	out_array(cx->out, "backends");
-	for (size_t i = 0; i < r->state->pools && !err; i++)
-		pool_backends(cx->out, &r->state->pool[i], counter, count, flows);
+	for (size_t i = 0; i < state_tables(r->state) && !err; i++)
+		pool_backends(cx->out, state_table_at(r->state, i), &stats);
 	out_end(cx->out);
 	out_table_end(cx->out);
-	free(counter);
-	free(flows);
+	free(stats.counter);
+	free(stats.flows);
+	free(stats.done);
 	return err;
+}
+
+static void flow_row(struct out *o, const char *name, uint64_t count, const char *meaning)
+{
+	out_integer(o, name, (int64_t)count);
+	out_cell(o, OUT_PLAIN, "%s", name);
+	out_cell(o, OUT_PLAIN, "%llu", (unsigned long long)count);
+	out_cell(o, OUT_PLAIN, "%s", meaning);
+	out_row(o);
+}
+
+static int flow_table(struct cmd_context *cx, const struct running *r, uint32_t now)
+{
+	static const char *const head[] = { "flow table", "flows", "meaning", NULL };
+	static const char *const heads_of_events[] = { "flow table", "packets", "meaning", NULL };
+	struct ringlb_flow_counters counters;
+	int err = datapath_flow_counters(r->dp, &counters);
+	uint32_t used, openings;
+	struct flows table;
+
+	if (err)
+		return err;
+	table.bucket = datapath_flows(r->dp, &table.buckets);
+	flows_use(&table, now, &used, &openings);
+	print_heads(cx->out, "lrl", head);
+	out_object(cx->out, "flow_table");
+	flow_row(cx->out, "used", used, "entries of flows that are alive");
+	flow_row(cx->out, "openings", openings, "of these, opened and not yet established");
+	flow_row(cx->out, "capacity", (uint64_t)table.buckets * RINGLB_FLOWS_PER_BUCKET, "entries that there are");
+	flow_row(cx->out, "opening_capacity", (uint64_t)table.buckets * RINGLB_OPENINGS_PER_BUCKET,
+		 "of these, at most so many for mere openings");
+	out_end(cx->out);
+	out_table_end(cx->out);
+	out_text(cx->out, "\n");
+	print_heads(cx->out, "lrl", heads_of_events);
+	out_object(cx->out, "flow_events");
+#define X(member, name, meaning) flow_row(cx->out, name, counters.member, meaning);
+	RINGLB_FLOW_EVENTS(X)
+#undef X
+	out_end(cx->out);
+	out_table_end(cx->out);
+	return 0;
 }
 
 static int verdicts(struct cmd_context *cx, const struct running *r)
@@ -132,6 +173,23 @@ static int verdicts(struct cmd_context *cx, const struct running *r)
 	return err;
 }
 
+static int all(struct cmd_context *cx, const struct running *r)
+{
+	uint32_t now;
+	int err = running_now(r->dp, &now);
+
+	if (!err)
+		err = services(cx, r);
+	out_text(cx->out, "\n");
+	if (!err)
+		err = backends(cx, r, now);
+	out_text(cx->out, "\n");
+	if (!err)
+		err = flow_table(cx, r, now);
+	out_text(cx->out, "\n");
+	return err ? err : verdicts(cx, r);
+}
+
 static int run(struct cmd_context *cx, int argc, char **argv)
 {
 	static const struct option options[] = { { 0 } };
@@ -147,13 +205,7 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 	status = cmd_running(cx, argv[0], &running);
 	if (status)
 		return status;
-	err = services(cx, &running);
-	out_text(cx->out, "\n");
-	if (!err)
-		err = backends(cx, &running);
-	out_text(cx->out, "\n");
-	if (!err)
-		err = verdicts(cx, &running);
+	err = all(cx, &running);
 	running_close(&running);
 	if (err)
 		diag_error(&cx->diag, "counters", "", "the counters of instance %s cannot be read: %s",
@@ -164,8 +216,9 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 const struct cmd cmd_stats = {
 	.name = "stats",
 	.usage = "",
-	.summary = "packets and bytes by service and backend, and every verdict",
-	.help = "Counters since the attach; bytes are of frames as they came in. flows: entries of the flow table.\n"
+	.summary = "packets, bytes and flows by service and backend, and every verdict",
+	.help = "Counters since the attach; bytes are of frames as they came in. flows: entries of the flow table\n"
+		"that are alive. How full that table is, and what happened in it.\n"
 		"Every packet is counted under exactly one verdict; what can be done about a bad one stands\n"
 		"beside its counter.\n\n"
 		"Exit status: 0 shown; 1 failed, or not attached; 2 bad usage.\n",

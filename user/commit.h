@@ -31,6 +31,8 @@ struct plan_interface *running_interfaces(const struct running *r, size_t *count
 struct state *running_state(struct datapath *dp, struct diag *d);
 /* The stamp of this moment. 0 or -errno. */
 int running_now(struct datapath *dp, uint32_t *stamp);
+/* As flows_count, of what runs: count and left (or NULL) have RINGLB_MAX_BACKENDS elements, zeroed. */
+void running_flows(const struct running *r, uint32_t now, uint32_t *count, uint32_t *left);
 /* Fills in what plan_make is to know of what runs; to be freed with running_input_free. 0, or -errno with a message. */
 int running_input(const struct running *r, struct plan_input *in, struct diag *d);
 void running_input_free(struct plan_input *in);

@@ -130,24 +130,30 @@ int running_now(struct datapath *dp, uint32_t *stamp)
 	return err;
 }
 
-int running_input(const struct running *r, struct plan_input *in, struct diag *d)
+void running_flows(const struct running *r, uint32_t now, uint32_t *count, uint32_t *left)
 {
 	const struct state *s = r->state;
 	uint16_t *incarnation = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*incarnation));
-	uint32_t *flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*flows));
 	struct flows table = { 0 };
-	int err = running_now(r->dp, &in->now);
 
-	if (err)
-		diag_error(d, "clock", "", "the program lookup can't be run: %s", strerror(-err));
 	for (size_t i = 0; i < state_tables(s); i++)
 		for (size_t j = 0; j < state_table_at(s, i)->backends; j++)
 			incarnation[state_table_at(s, i)->backend[j].index] =
 				state_table_at(s, i)->backend[j].incarnation;
 	table.bucket = datapath_flows(r->dp, &table.buckets);
-	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, in->now, flows, NULL);
+	flows_count(&table, incarnation, RINGLB_MAX_BACKENDS, now, count, left);
 	free(incarnation);
-	in->running = s;
+}
+
+int running_input(const struct running *r, struct plan_input *in, struct diag *d)
+{
+	uint32_t *flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*flows));
+	int err = running_now(r->dp, &in->now);
+
+	if (err)
+		diag_error(d, "clock", "", "the program lookup can't be run: %s", strerror(-err));
+	running_flows(r, in->now, flows, NULL);
+	in->running = r->state;
 	in->flows = flows;
 	in->interface = running_interfaces(r, &in->interfaces);
 	return err;
