@@ -56,10 +56,10 @@ check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command 
 
 TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
 test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
-	$(Q)tests/run unit lint cli priv xdp net
+	$(Q)tests/run unit lint cli priv xdp net placement
 
 test-full: $(TESTS) ## test, and what takes long; root
-	$(Q)tests/run --full unit lint cli priv xdp net
+	$(Q)tests/run --full unit lint cli priv xdp net placement
 
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh

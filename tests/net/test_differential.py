@@ -45,19 +45,30 @@ def random_pool(rng, name, sizes):
         if rng.random() < .2:
             b["points"] = rng.randrange(1, 300)
         backends.append(b)
-    return {"name": name, "vnodes": rng.choice((1, 3, 40, 160, 400)), "backends": backends}
+    return {"name": name, "vnodes": rng.choice((1, 3, 40, 160, 400)), "backends": backends,
+            "placement": rng.choice(("ring", "ring", "maglev", "rendezvous", "nginx", "haproxy")),
+            "maglev_size": rng.choice((251, 4099, 65537))}
+
+
+def hashed(rng, pool):
+    """What a service of the pool may be like, and what it hashes."""
+    if pool["placement"] in ("nginx", "haproxy"):
+        return 4, "source"
+    return rng.choice((4, 6)), rng.choice((
+        "flow", "flow", "source", {"source": {"ipv4": rng.randrange(1, 33), "ipv6": rng.randrange(1, 129)}}))
 
 
 def random_configuration(rng, sizes=(1, 2, 3, 10, 40)):
     pools = [random_pool(rng, f"p{i}", sizes) for i in range(rng.randrange(1, 5))]
     services = {}
     for _ in range(rng.randrange(1, 12)):
-        address, port, protocol = random_address(rng, rng.choice((4, 6))), rng.choice(("any", rng.randrange(1, 65536))), \
+        pool = rng.choice(pools)
+        family, affinity = hashed(rng, pool)
+        address, port, protocol = random_address(rng, family), rng.choice(("any", rng.randrange(1, 65536))), \
             rng.choice(("tcp", "udp"))
         services[address, port, protocol] = {
-            "address": address, "port": port, "protocol": protocol, "pool": rng.choice(pools)["name"],
-            "forward": "ipip", "affinity": rng.choice((
-                "flow", "flow", "source", {"source": {"ipv4": rng.randrange(1, 33), "ipv6": rng.randrange(1, 129)}}))}
+            "address": address, "port": port, "protocol": protocol, "pool": pool["name"], "forward": "ipip",
+            "affinity": affinity}
     used = {s["pool"] for s in services.values()}
     return configuration([p for p in pools if p["name"] in used], list(services.values()),
                          hash_key=f"{rng.getrandbits(128):032x}")
