@@ -105,9 +105,9 @@ static void note_move(struct plan *p, const struct config_service *v, uint64_t m
 	};
 }
 
-/* The service's own table after the change, if it needs one. */
+/* The service's own table after the change, if it needs one. elsewhere: this change gives it another pool. */
 static int own_next(struct plan *p, const struct plan_input *in, size_t service, const struct state_pool *old,
-		    bool had_own, struct diag *d)
+		    bool elsewhere, struct diag *d)
 {
 	const struct config_service *v = &p->next->config->service[service];
 	const struct config_pool *c = &p->next->config->pool[v->pool];
@@ -120,7 +120,7 @@ static int own_next(struct plan *p, const struct plan_input *in, size_t service,
 	err = join_ring(pool, &table);
 	if (!err)
 		err = plan_arcs(in, old, c, true, &table, NULL, d);
-	if (!err && !had_own)
+	if (!err && elsewhere)
 		note_move(p, v, moved_between(old, &table), false);
 	if (err || (!arcs_moved(&table.arcs) && !arcs_moved(&pool->arcs))) {
 		state_pool_clear(&table);
@@ -151,24 +151,24 @@ int plan_owns(struct plan *p, const struct plan_input *in, struct diag *d)
 	for (size_t i = 0; in->running && i < c->services && !err; i++) {
 		const struct config_service *v = &c->service[i], *before;
 		size_t was = plan_service_was(in->running, v);
-		const struct state_own *own;
+		bool elsewhere;
 
 		if (was == SIZE_MAX)
 			continue;
 		before = &in->running->config->service[was];
-		own = own_of(in->running, was);
+		elsewhere = strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name);
 		if (hash_differs(in->running->config, before, c, v)) {
 			note_move(p, v, 1ull << 32, true); /* no arc keeps its flows: nothing to be gentle about */
 			continue;
 		}
 		if (v->track == RINGLB_TRACK_NONE) {
-			if (strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name))
+			if (elsewhere)
 				note_move(p, v, moved_between(state_table(in->running, was), &p->next->pool[v->pool]),
 					  false);
 			continue;
 		}
-		if (own || strcmp(in->running->config->pool[before->pool].name, c->pool[v->pool].name))
-			err = own_next(p, in, i, state_table(in->running, was), own != NULL, d);
+		if (elsewhere || own_of(in->running, was))
+			err = own_next(p, in, i, state_table(in->running, was), elsewhere, d);
 	}
 	return err;
 }

@@ -212,11 +212,41 @@ static void test_settles(void **state)
 	}
 }
 
+/* Every move of a service is told, and so seen by max_move: also the one back, while the first has not settled. */
+static void test_moves_of_services(void **state)
+{
+	struct case_config c = case_small();
+	struct case_instance i;
+
+	(void)state;
+	case_instance_init(&i);
+	case_apply(&i, &c);
+	for (int move = 0; move < 4; move++) {
+		struct plan p;
+
+		c.service[0].pool ^= 1;
+		case_plan_good(&i, &c, false, &p);
+		assert_int_equal(p.services, 1);
+		assert_string_equal(p.service[0].name, c.service[0].name);
+		assert_true(p.service[0].moved == 1ull << 32);
+		plan_free(&p);
+		case_apply(&i, &c);
+		/* What only happens to its pool is the pool's to tell. */
+		c.pool[c.service[0].pool].vnodes += 10;
+		case_plan_good(&i, &c, false, &p);
+		assert_int_equal(p.services, 0);
+		plan_free(&p);
+		case_apply(&i, &c);
+	}
+	case_instance_free(&i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_histories),
 		cmocka_unit_test(test_settles),
+		cmocka_unit_test(test_moves_of_services),
 	};
 
 	random_start();
