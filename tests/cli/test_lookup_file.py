@@ -97,7 +97,7 @@ def test_follows_the_rule(ringlb, config, said, address, port, protocol, name):
         owner = ring.owner(position)
         assert answer == {"source": text(*client), "service": name, "pool": "web", "hash": f"0x{position:08x}",
                           "backend": owner, "address": where[owner], "replicas": [owner], "reason": "ring",
-                          "previous": None, "verdict": "forwarded"}
+                          "previous": None, "new_flow": owner, "established_flow": owner, "verdict": "forwarded"}
     assert {a["backend"] for a in answers} == set(where)
     assert ringlb.json("lookup", said, text(*clients[0]), "--file", file) == answers[0]
 

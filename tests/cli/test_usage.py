@@ -9,7 +9,8 @@ import pytest
 
 from conftest import PROGRAM, TOP
 
-COMMANDS = ["check", "attach", "detach", "plan", "apply", "show", "lookup", "stats", "decap"]
+COMMANDS = ["check", "attach", "detach", "plan", "apply", "backend", "history", "rollback", "settle", "show", "lookup", "stats",
+            "upgrade", "decap"]
 
 
 def test_help_lists_every_command(ringlb):
@@ -57,7 +58,16 @@ def test_unknown_command(ringlb, typed, meant):
 BAD = [[], ["nonsense"], ["help", "nonsense"], ["-i", "no spaces", "show"], ["--instance=" + 33 * "x", "show"],
        ["--wait", "soon", "show"], ["--wait", "-1", "show"], ["--wait", "nan", "show"], ["show", "--wait"],
        ["--json=1", "show"], ["show", "-i"], *([c, "--no-such-option"] for c in COMMANDS), *([c, "-x"] for c in COMMANDS),
-       ["plan", "--exit-code=1"], *([c, "a", "b"] for c in ("check", "attach", "plan", "apply", "show")), ["detach", "a"],
+       ["plan", "--exit-code=1"], *([c, "a", "b"] for c in ("check", "attach", "plan", "apply", "rollback", "settle", "show")),
+       ["detach", "a"], ["history", "a"], ["rollback", "0"], ["rollback", "-1"], ["rollback", "x"], ["rollback", "4294967296"],
+       *([c, o] for c in ("apply", "backend", "rollback", "upgrade") for o in ("--max-move=101", "--max-move=x", "--max-move=", "--max-move=nan",
+                                                                   "--if-generation=x", "--if-generation=-1", "--max-move")),
+       ["backend"], ["backend", "nonsense", "web", "a"], ["backend", "add", "web", "a"], ["backend", "del", "web"],
+       ["backend", "set", "web", "a"], ["backend", "set", "web"], ["backend", "add", "web", "a", "10.0.0.1:80"],
+       ["backend", "add", "web", "a", "10.0.0.1", "--state", "drain"], ["backend", "add", "web", "a", "10.0.0.1", "--cut"],
+       ["backend", "del", "web", "a", "--weight", "2"], ["backend", "set", "web", "a", "--zone", "x"],
+       *(["backend", "set", "web", "a", "--weight", w] for w in ("0", "65536", "-1", "x", "")),
+       ["backend", "set", "web", "a", "--state", "down"], ["attach", "--save"], ["apply", "--save"], ["settle", "--save"],
        ["stats", "a"], ["show", "--config", "web"], ["lookup"], ["lookup", "www"], ["lookup", "www", "a", "b"],
        ["lookup", "www", "1.2.3.4:5", "--from", "x"], ["lookup", "--file"], ["decap"], ["decap", "lo"],
        ["decap", "--detach"], ["decap", "--from", "10.0.0.1"], ["decap", "--from", "10.0.0.1/8", "lo"],
@@ -111,7 +121,8 @@ def test_closed_output(ringlb):
     assert done.returncode == 1 and "cannot write" in done.stderr
 
 
-@pytest.mark.parametrize("argv", [["attach"], ["apply"], ["plan"], ["detach"], ["show"], ["show", "--config"], ["stats"],
+@pytest.mark.parametrize("argv", [["attach"], ["apply"], ["plan"], ["detach"], ["history"], ["rollback"], ["settle"],
+                                  ["backend", "set", "web", "a", "--weight", "2"], ["upgrade"], ["show"], ["show", "--config"], ["stats"],
                                   ["lookup", "www", "1.2.3.4:5"], ["decap", "--from", "10.0.0.1", "lo"]], ids=" ".join)
 def test_without_privileges(ringlb, config, argv):
     """Says what is missing, changes nothing, exit status 1."""
