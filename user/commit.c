@@ -148,7 +148,8 @@ static int make_room(struct commit *c)
 			   "vnodes, or change less at a time",
 			   RINGLB_MAX_TABLES_BYTES >> 20);
 	else if (err)
-		diag_error(c->d, "services", "", "the services can't be arranged into a table: that is a bug, report it");
+		diag_error(c->d, "services", "",
+			   "the services can't be arranged into a table: that is a bug, report it");
 	return err;
 }
 
@@ -280,7 +281,28 @@ static int attach_interface(struct commit *c, const char *name)
 	return 0;
 }
 
-/* Before the switch: a failure takes back what this commit attached. */
+/* Takes back what this commit attached, and puts back what the first so many operations took off to attach it anew. */
+static void attach_back(struct commit *c, size_t operations)
+{
+	for (size_t i = 0; i < c->attached_count; i++)
+		datapath_detach(c->instance->pins, c->attached[i]);
+	for (size_t i = 0; i < operations; i++) {
+		const struct plan_operation *o = &c->plan->operation[i];
+		const struct datapath_link *was;
+		int err = 0;
+
+		if (o->kind != PLAN_INTERFACE_REATTACH)
+			continue;
+		was = running_link(c->running, interface_number(c->running->state->config, o->subject));
+		if (was && was->alive)
+			err = datapath_attach(c->dp, c->instance->pins, was->ifindex, was->mode);
+		if (err)
+			diag_error(c->d, "attach", "", "interface %s: can't be attached again as it was: %s",
+				   o->subject, strerror(-err));
+	}
+}
+
+/* Before the switch; on failure everything is attached as before. */
 static int attach_interfaces(struct commit *c)
 {
 	for (size_t i = 0; i < c->plan->operations; i++) {
@@ -296,8 +318,7 @@ static int attach_interfaces(struct commit *c)
 		if (o->kind == PLAN_INTERFACE_ATTACH || o->kind == PLAN_INTERFACE_REATTACH)
 			err = attach_interface(c, o->subject);
 		if (err) {
-			for (size_t j = 0; j < c->attached_count; j++)
-				datapath_detach(c->instance->pins, c->attached[j]);
+			attach_back(c, i + 1);
 			return err;
 		}
 	}
