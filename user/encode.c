@@ -105,19 +105,21 @@ int encode_place(struct encoding *e, struct datapath *dp, const struct state *ru
 void encode_backend(struct encoding *e, struct state_backend *b)
 {
 	uint32_t count;
-	struct ringlb_backend *entry = &datapath_backends(e->dp, &count)[b->index];
+	struct ringlb_backend *entry = &datapath_backends(e->dp, &count)[b->index], fresh = { 0 };
 	__be32 address;
 
 	b->incarnation = (uint16_t)(entry->incarnation + 1);
 	if (!b->incarnation)
 		b->incarnation = 1;
-	memset(entry, 0, sizeof(*entry));
-	memcpy(entry->address, b->address.byte, sizeof(entry->address));
 	memcpy(&address, &b->address.byte[12], sizeof(address));
-	entry->incarnation = b->incarnation;
+	fresh.incarnation = b->incarnation;
+	memcpy(fresh.address, b->address.byte, sizeof(fresh.address));
 	if (address_is_ipv4(&b->address))
-		entry->outer_sum = ringlb_outer_sum(address);
-	entry->flags = (uint8_t)(RINGLB_BACKEND_USED | (address_is_ipv4(&b->address) ? 0 : RINGLB_BACKEND_IPV6));
+		fresh.outer_sum = ringlb_outer_sum(address);
+	fresh.flags = (uint8_t)(RINGLB_BACKEND_USED | (address_is_ipv4(&b->address) ? 0 : RINGLB_BACKEND_IPV6));
+	/* Never less than it was, not even for a moment: a command that is killed here must not start again from 1. */
+	__atomic_store_n(&entry->incarnation, fresh.incarnation, __ATOMIC_RELEASE);
+	*entry = fresh;
 	datapath_clear_backend_counter(e->dp, b->index);
 }
 
@@ -155,7 +157,8 @@ int encode_root(struct encoding *e)
 	manifest = manifest_write(e->next);
 	root->manifest_off = e->manifest_region;
 	root->manifest_len = (uint32_t)strlen(manifest);
-	fits = root->manifest_len <= e->manifest_room;
+	/* An empty one is what could not be written: published, it would leave an instance that can't be read. */
+	fits = root->manifest_len && root->manifest_len <= e->manifest_room;
 	if (fits)
 		memcpy((char *)t + root->manifest_off, manifest, root->manifest_len);
 	free(manifest);
