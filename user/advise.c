@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,12 +36,28 @@ static uint32_t largest_packet(struct netlink *nl, const struct config *c, const
 	return mtu;
 }
 
-/* One warning a way: backends behind the same interface with the same MTU say nothing new. */
+/* Interfaces that were warned of: what is said of one backend behind it holds for the others. */
+struct warned {
+	unsigned int *ifindex;
+	size_t count;
+};
+
+/* True the first time. */
+static bool first_time(struct warned *w, unsigned int ifindex)
+{
+	for (size_t i = 0; i < w->count; i++)
+		if (w->ifindex[i] == ifindex)
+			return false;
+	w->ifindex = xreallocarray(w->ifindex, w->count + 1, sizeof(*w->ifindex));
+	w->ifindex[w->count++] = ifindex;
+	return true;
+}
+
 static void advise_mtu(struct netlink *nl, const struct state *s, const struct nexthops *hops, struct diag *d)
 {
 	const char *in = "";
 	uint32_t largest = largest_packet(nl, s->config, &in);
-	unsigned int warned = 0;
+	struct warned warned = { 0 };
 
 	for (size_t i = 0; i < s->pools; i++)
 		for (size_t j = 0; pool_encapsulates(s, i) && j < s->pool[i].backends; j++) {
@@ -50,9 +67,8 @@ static void advise_mtu(struct netlink *nl, const struct state *s, const struct n
 			char name[IF_NAMESIZE] = "?";
 
 			if (!h || !h->has_route || h->route.local || largest + outer <= h->route.mtu ||
-			    warned == h->route.ifindex)
+			    !first_time(&warned, h->route.ifindex))
 				continue;
-			warned = h->route.ifindex;
 			if_indextoname(h->route.ifindex, name);
 			diag_warning(
 				d, "mtu", "",
@@ -62,6 +78,7 @@ static void advise_mtu(struct netlink *nl, const struct state *s, const struct n
 				s->pool[i].name, largest, in, b->name, h->route.mtu, name, outer, name, largest + outer,
 				h->route.mtu - outer);
 		}
+	free(warned.ifindex);
 }
 
 static void advise_arp(struct netlink *nl, const struct state *s, struct diag *d)
@@ -97,22 +114,22 @@ static bool configured(const struct config *c, const char *interface)
 
 static void advise_output(const struct state *s, const struct nexthops *hops, struct diag *d)
 {
-	unsigned int warned = 0;
+	struct warned warned = { 0 };
 
 	for (size_t i = 0; i < hops->count; i++) {
 		const struct nexthop *h = &hops->hop[i];
 		char name[IF_NAMESIZE];
 
-		if (!h->has_route || h->route.local || h->route.ifindex == warned ||
+		if (!h->has_route || h->route.local || !first_time(&warned, h->route.ifindex) ||
 		    !if_indextoname(h->route.ifindex, name) || configured(s->config, name))
 			continue;
-		warned = h->route.ifindex;
 		diag_warning(
 			d, "output-interface", "",
 			"backend %s is reached through %s, which is not among the interfaces: many drivers accept redirected "
 			"packets only on an interface that has an XDP program: add %s to interfaces",
 			h->name, name, name);
 	}
+	free(warned.ifindex);
 }
 
 static void advise_neighbours(const struct nexthops *hops, struct diag *d)

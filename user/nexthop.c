@@ -44,9 +44,18 @@ static bool ask(struct netlink *nl, struct nexthop *h)
 	return h->error == -EAGAIN || h->error == -ENOENT;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int nexthops_resolve(struct netlink *nl, const struct state *s, int wait_ms, struct nexthops *out)
 {
 	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	int64_t end = now_ms() + wait_ms; /* asking thousands takes its time, too */
 	size_t waiting = 0;
 
 	memset(out, 0, sizeof(*out));
@@ -62,7 +71,7 @@ int nexthops_resolve(struct netlink *nl, const struct state *s, int wait_ms, str
 			waiting += ask(nl, h);
 	}
 	/* the kernel answers within a millisecond or two where the neighbour lives; netlink has no "tell me when" for one */
-	for (; waiting && wait_ms > 0; wait_ms -= POLL_MS) {
+	while (waiting && wait_ms > 0 && now_ms() < end) {
 		nanosleep(&pause, NULL);
 		waiting = 0;
 		for (size_t i = 0; i < out->count; i++)
@@ -72,8 +81,23 @@ int nexthops_resolve(struct netlink *nl, const struct state *s, int wait_ms, str
 	return 0;
 }
 
+/* Backends that were reached through it must not be sent to the interface that gets it next. */
+static void forget_slot(struct datapath *dp, uint16_t slot)
+{
+	uint32_t count;
+	struct ringlb_backend *backend = datapath_backends(dp, &count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		__u64 next_hop = __atomic_load_n(&backend[i].next_hop, __ATOMIC_ACQUIRE);
+
+		if (next_hop && (uint16_t)next_hop == slot)
+			__atomic_compare_exchange_n(&backend[i].next_hop, &next_hop, 0, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_ACQUIRE);
+	}
+}
+
 /* The slot of an interface: its own, else a free one, else one whose interface is gone. */
-static int slot_for(struct netlink *nl, struct ringlb_tables *t, unsigned int ifindex)
+static int slot_for(struct netlink *nl, struct datapath *dp, struct ringlb_tables *t, unsigned int ifindex)
 {
 	struct link_info gone;
 
@@ -84,8 +108,10 @@ static int slot_for(struct netlink *nl, struct ringlb_tables *t, unsigned int if
 		if (!t->outputs[i].ifindex)
 			return i;
 	for (int i = 0; i < (int)RINGLB_MAX_OUTPUTS; i++)
-		if (link_by_index(nl, t->outputs[i].ifindex, &gone) == -ENODEV)
+		if (link_by_index(nl, t->outputs[i].ifindex, &gone) == -ENODEV) {
+			forget_slot(dp, (uint16_t)i);
 			return i;
+		}
 	return -ENOSPC;
 }
 
@@ -101,7 +127,7 @@ int nexthops_outputs(struct netlink *nl, struct datapath *dp, struct nexthops *h
 
 		if (!h->has_route || h->route.local || link_by_index(nl, h->route.ifindex, &link))
 			continue;
-		slot = slot_for(nl, t, link.ifindex);
+		slot = slot_for(nl, dp, t, link.ifindex);
 		if (slot < 0) {
 			diag_error(
 				d, "too-many-outputs", "",

@@ -18,14 +18,18 @@ static struct state *read_once(struct datapath *dp, bool *changed, struct diag *
 	struct ringlb_tables *t = datapath_tables(dp, &bytes);
 	uint64_t word = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE);
 	const struct ringlb_root *root = &t->roots[word & 1];
+	/* Once: two commits further on they are another's, and may change between the comparison and the use. */
+	uint32_t off = __atomic_load_n(&root->manifest_off, __ATOMIC_RELAXED);
+	uint32_t length = __atomic_load_n(&root->manifest_len, __ATOMIC_RELAXED);
 	struct state *s = NULL;
 
-	if (root->manifest_off < bytes && root->manifest_len <= bytes - root->manifest_off)
-		s = manifest_read((const char *)t + root->manifest_off, root->manifest_len, t, bytes, d);
+	if (off < bytes && length <= bytes - off)
+		s = manifest_read((const char *)t + off, length, t, bytes, d);
 	else
 		diag_error(d, "manifest", "",
 			   "what runs can't be read back from the kernel: detach and attach to start anew");
-	*changed = __atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != word;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* what was read was read before this */
+	*changed = __atomic_load_n(&t->state, __ATOMIC_RELAXED) != word;
 	if (s && !*changed)
 		s->revision = word >> 1;
 	return s;
