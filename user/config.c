@@ -16,6 +16,7 @@ static void pool_free(struct config_pool *pool)
 		free(pool->backend[i].identity);
 		free(pool->backend[i].zone);
 	}
+	config_check_free(pool->check);
 	free(pool->backend);
 	free(pool->name);
 }

@@ -17,6 +17,7 @@
 enum config_xdp { CONFIG_XDP_AUTO, CONFIG_XDP_NATIVE, CONFIG_XDP_GENERIC };
 enum config_placement { CONFIG_RING, CONFIG_MAGLEV, CONFIG_RENDEZVOUS, CONFIG_NGINX, CONFIG_HAPROXY };
 enum config_state { CONFIG_UP, CONFIG_DRAIN, CONFIG_MAINT };
+enum config_check_type { CHECK_TCP, CHECK_HTTP, CHECK_HTTPS, CHECK_DNS, CHECK_UDP, CHECK_ICMP };
 enum config_fragments { CONFIG_FRAGMENTS_TRACK, CONFIG_FRAGMENTS_SOURCE, CONFIG_FRAGMENTS_DROP };
 
 #define CONFIG_DEFAULT_VNODES 400u
@@ -27,6 +28,11 @@ enum config_fragments { CONFIG_FRAGMENTS_TRACK, CONFIG_FRAGMENTS_SOURCE, CONFIG_
 #define CONFIG_DEFAULT_FLOWS_OPENING 32768u
 #define CONFIG_DEFAULT_SETTLE_AFTER_MS (15 * 60 * 1000ull)
 #define CONFIG_DEFAULT_DRAIN_MAX_MS (24 * 3600 * 1000ull)
+#define CONFIG_DEFAULT_CHECK_INTERVAL_MS 2000u
+#define CONFIG_DEFAULT_CHECK_TIMEOUT_MS 1000u /* the interval, where that is less */
+#define CONFIG_DEFAULT_CHECK_JITTER 0.1
+#define CONFIG_DEFAULT_CHECK_RISE 2u
+#define CONFIG_DEFAULT_CHECK_FALL 3u
 
 struct config_place { /* in the file, from 1; line 0: nowhere */
 	unsigned int line, column;
@@ -44,6 +50,29 @@ struct config_backend {
 	struct config_place place;
 };
 
+/* How the backends of a pool are checked. What a type has no use for is NULL or 0. */
+struct config_check {
+	enum config_check_type type;
+	bool via_service; /* the service's address, in packets as the data plane sends them; else the backend's own */
+	uint16_t port;    /* 0 for icmp only */
+	char *path;       /* http, https: never NULL */
+	char *host;       /* http, https: the header, and the name that TLS asks for; NULL: the address */
+	char *expect;     /* see config_expect.h; NULL: any answer of udp */
+	char *body;       /* http, https: must be in the answer's body; or NULL */
+	bool verify;      /* https: the certificate must be valid */
+	char *ca;         /* https: the file of whom to trust, absolute; NULL: the system's */
+	char *send;       /* udp: what is sent, see config_expect.h */
+	char *query;      /* dns: the name */
+	uint16_t query_type;
+	bool has_source4, has_source6;
+	struct address source4, source6;
+	uint64_t interval_ms, timeout_ms;
+	double jitter; /* fraction of the interval by which it may be shorter, at random */
+	uint32_t rise, fall;
+	uint64_t slow_start_ms;
+	double panic; /* fraction of healthy backends below which all are used; 0: never */
+};
+
 struct config_pool {
 	char *name;
 	enum config_placement placement;
@@ -54,6 +83,7 @@ struct config_pool {
 	uint32_t quorum;
 	struct config_backend *backend;
 	size_t backends;
+	struct config_check *check; /* or NULL */
 	struct config_place place;
 };
 
@@ -112,6 +142,11 @@ char *config_service_default_name(const struct address *a, uint16_t port, uint8_
  * 0 for a placement in which they depend on the other backends.
  */
 uint64_t config_backend_points(const struct config_pool *p, const struct config_backend *b);
+/* As a mapping in one line, as it stands in a file: equal exactly where the checks are. Owned by the caller. */
+char *config_check_text(const struct config_check *c);
+struct config_check *config_check_copy(const struct config_check *c);
+bool config_check_equal(const struct config_check *a, const struct config_check *b); /* either may be NULL */
+void config_check_free(struct config_check *c);
 const struct config_pool *config_find_pool(const struct config *c, const char *name);
 /* Names of enum values, as in the file. */
 const char *config_placement_name(enum config_placement p);
@@ -120,5 +155,6 @@ const char *config_affinity_name(enum ringlb_affinity a);
 const char *config_track_name(enum ringlb_track t);
 const char *config_protocol_name(uint8_t protocol);
 const char *config_state_name(enum config_state s);
+const char *config_check_type_name(enum config_check_type t);
 
 #endif

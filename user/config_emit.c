@@ -82,18 +82,18 @@ static void emit_hash_key(FILE *o, const struct config *c, bool with_key)
 }
 
 /* In millionths of a percent, as it was read, so that nothing is rounded twice. */
-static void emit_percent(FILE *o, double fraction)
+void put_percent(FILE *o, double fraction)
 {
 	long long millionths = llround(fraction * 1e8);
 	int places = 6;
 
-	fprintf(o, "max_move: %lld", millionths / 1000000);
+	fprintf(o, "%lld", millionths / 1000000);
 	millionths %= 1000000;
 	for (; millionths && !(millionths % 10); places--)
 		millionths /= 10;
 	if (millionths)
 		fprintf(o, ".%0*lld", places, millionths);
-	fputs("%\n", o);
+	fputc('%', o);
 }
 
 static void emit_top(FILE *o, const struct config *c, bool with_key)
@@ -119,8 +119,11 @@ static void emit_top(FILE *o, const struct config *c, bool with_key)
 		put_key(o, "", "status_listen", c->status_listen);
 		fputc('\n', o);
 	}
-	if (c->max_move >= 0)
-		emit_percent(o, c->max_move);
+	if (c->max_move >= 0) {
+		fputs("max_move: ", o);
+		put_percent(o, c->max_move);
+		fputc('\n', o);
+	}
 	fprintf(o, "flows: {established: %" PRIu32 ", opening: %" PRIu32 "}\n", c->flows_established, c->flows_opening);
 }
 
@@ -156,7 +159,14 @@ static void emit_pool(FILE *o, const struct config_pool *p)
 		fprintf(o, "    maglev_size: %" PRIu32 "\n", p->maglev_size);
 	fprintf(o, "    settle_after: %s\n    drain_max: %s\n", duration_text(p->settle_after_ms, settle),
 		duration_text(p->drain_max_ms, drain));
-	fprintf(o, "    quorum: %" PRIu32 "\n    backends:%s\n", p->quorum, p->backends ? "" : " []");
+	fprintf(o, "    quorum: %" PRIu32 "\n", p->quorum);
+	if (p->check) {
+		char *check = config_check_text(p->check);
+
+		fprintf(o, "    check: %s\n", check);
+		free(check);
+	}
+	fprintf(o, "    backends:%s\n", p->backends ? "" : " []");
 	for (size_t i = 0; i < p->backends; i++)
 		emit_backend(o, &p->backend[i]);
 }

@@ -4,7 +4,7 @@
 
 #include "config_value.h"
 
-#define MAX_KEYS 16u
+#define MAX_KEYS 32u
 
 static void unknown_key(struct faults *f, const struct node *n, const struct key *key, size_t keys)
 {

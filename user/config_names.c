@@ -25,6 +25,13 @@ const char *const config_track_names[] = {
 const char *const config_fragments_names[] = {
 	[CONFIG_FRAGMENTS_TRACK] = "track", [CONFIG_FRAGMENTS_SOURCE] = "source", [CONFIG_FRAGMENTS_DROP] = "drop", NULL
 };
+const char *const config_check_type_names[] = { [CHECK_TCP] = "tcp",
+						[CHECK_HTTP] = "http",
+						[CHECK_HTTPS] = "https",
+						[CHECK_DNS] = "dns",
+						[CHECK_UDP] = "udp",
+						[CHECK_ICMP] = "icmp",
+						NULL };
 
 const char *config_placement_name(enum config_placement p)
 {
@@ -49,6 +56,11 @@ const char *config_track_name(enum ringlb_track t)
 const char *config_state_name(enum config_state s)
 {
 	return config_state_names[s];
+}
+
+const char *config_check_type_name(enum config_check_type t)
+{
+	return config_check_type_names[t];
 }
 
 const char *config_protocol_name(uint8_t protocol)

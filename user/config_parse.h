@@ -17,7 +17,7 @@
 /* Ended by NULL, in the order of the enums. */
 extern const char *const config_xdp_names[], *const config_placement_names[], *const config_state_names[];
 extern const char *const config_forward_names[], *const config_affinity_names[], *const config_track_names[];
-extern const char *const config_fragments_names[];
+extern const char *const config_fragments_names[], *const config_check_type_names[];
 
 struct parse {
 	const char *file;
@@ -31,13 +31,13 @@ void parse_root(struct parse *p, const struct node *root);
 void parse_key(struct parse *p, const struct node *root, const struct node *n);
 void parse_pools(struct parse *p);
 void parse_services(struct parse *p); /* after the pools */
-void parse_health_check(struct parse *p, const struct node *n);
+void parse_health_check(struct parse *p, const struct node *n, struct config_pool *pool);
 /* With `haproxy`: gives ids to backends that have none, as HAProxy does. */
 void number_backends(struct config_pool *pool);
 /* What concerns more than one value. */
 void check_pools(struct parse *p);
 void check_placements(struct parse *p); /* what a placement asks of its pool, and of services that use that */
-void check_services(struct parse *p); /* services, and services with pools */
+void check_services(struct parse *p);   /* services, and services with pools */
 
 /* The default of a service's track: what the file need not say. */
 enum ringlb_track config_default_track(uint8_t protocol, enum ringlb_affinity affinity);
@@ -51,6 +51,8 @@ void check_supported(struct faults *f, const struct node *n, const char *key, co
 
 /* A scalar as config_emit writes it: in quotes where it would not be read as this text without. */
 void put_text(FILE *o, const char *text);
+/* A fraction as a percentage of at most six decimal places, as read_percent reads it. */
+void put_percent(FILE *o, double fraction);
 
 /* What the file's directory makes of a relative path: absolute where possible. Owned by the caller. */
 char *config_resolve(const char *file, const char *path);

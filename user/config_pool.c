@@ -29,7 +29,18 @@ static const struct key pool_keys[] = {
 	{ "quorum", NULL },
 	{ "check", NULL },
 };
-enum { P_NAME, P_BACKENDS, P_PLACEMENT, P_VNODES, P_MAGLEV_SIZE, P_SETTLE_AFTER, P_DRAIN_MAX, P_QUORUM, P_CHECK, P_KEYS };
+enum {
+	P_NAME,
+	P_BACKENDS,
+	P_PLACEMENT,
+	P_VNODES,
+	P_MAGLEV_SIZE,
+	P_SETTLE_AFTER,
+	P_DRAIN_MAX,
+	P_QUORUM,
+	P_CHECK,
+	P_KEYS
+};
 
 static bool read_identity(struct faults *f, const struct node *n, char **out)
 {
@@ -122,7 +133,7 @@ static void parse_pool(struct parse *p, const struct node *n, struct config_pool
 	parse_backends(p, v[P_BACKENDS], pool);
 	number_backends(pool);
 	if (v[P_CHECK])
-		parse_health_check(p, v[P_CHECK]);
+		parse_health_check(p, v[P_CHECK], pool);
 }
 
 void parse_pools(struct parse *p)
