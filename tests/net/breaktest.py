@@ -70,10 +70,11 @@ class Test:
         return len(opened), [p for p, server in opened.items() if server != wanted[p]], failed
 
     def renew(self):
-        """New connections right after an event, at first; then as many of the old are closed."""
+        """New connections right after an event; more where some broke. As many of the old are closed later."""
         new, astray, failed = 0, 0, {}
         for name, share in SHARES.items():
-            opened, elsewhere, not_opened = self.fill(name, max(1, int(self.options.new * share)))
+            missing = int(self.options.connections * share) - sum(s == name for s in self.traffic.service.values())
+            opened, elsewhere, not_opened = self.fill(name, max(1, int(self.options.new * share), missing))
             new += opened
             astray += len(elsewhere)
             failed.update(not_opened)
