@@ -22,10 +22,11 @@ static void remove_stray_links(struct change *c, struct diag *d)
 		for (size_t j = 0; j < s->config->interfaces; j++)
 			known |= s->ifindex[j] == l->ifindex;
 		if (!known && !datapath_detach(c->instance->pins, l->ifindex))
-			diag_warning(d, "repaired", "",
-				     "interface %u was attached by a command that was interrupted before its change took effect: "
-				     "detached",
-				     l->ifindex);
+			diag_warning(
+				d, "repaired", "",
+				"interface %u was attached, and what runs does not name it: a command was interrupted: "
+				"detached",
+				l->ifindex);
 	}
 }
 
@@ -40,10 +41,11 @@ static int repair(struct change *c, struct diag *d)
 	if (datapath_tables(c->running.dp, &bytes)->pending & RINGLB_PENDING_AFTERMATH &&
 	    !datapath_wait(c->running.dp)) {
 		aftermath(c->running.dp, s);
-		diag_warning(d, "repaired", "",
-			     "the command before this one was interrupted just when its change took effect: generation %u, revision "
-			     "%llu runs, and its records are complete now",
-			     s->generation, (unsigned long long)s->revision);
+		diag_warning(
+			d, "repaired", "",
+			"the command before this one was interrupted just when its change took effect: generation %u, revision "
+			"%llu runs, and its records are complete now",
+			s->generation, (unsigned long long)s->revision);
 	}
 	generation_repair(c->history, s->generation, d);
 	remove_stray_links(c, d);

@@ -235,7 +235,7 @@ static void settings(struct plan *p, const struct config *was)
 static const struct plan_interface *interface_named(const struct plan_interface *v, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
-		if (v[i].attached && !strcmp(v[i].name, name))
+		if ((v[i].attached || v[i].gone) && !strcmp(v[i].name, name))
 			return &v[i];
 	return NULL;
 }
@@ -250,6 +250,8 @@ static void interface_operations(struct plan *p, const struct plan_interface *v,
 		if (!is)
 			plan_add(p, PLAN_INTERFACE_ATTACH, 0, 0, c->interface[i], "interface %s: attach",
 				 c->interface[i]);
+		else if (is->gone)
+			continue;
 		else if (!is->alive)
 			plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name,
 				 "interface %s: attach again, it was recreated", is->name);

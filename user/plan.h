@@ -75,6 +75,7 @@ struct plan_service {
 struct plan_interface {
 	const char *name;
 	bool attached, alive, native;
+	bool gone; /* there is no interface of this name: it keeps its place in what runs, and is attached when it is back */
 };
 
 struct plan {

@@ -113,10 +113,13 @@ struct plan_interface *running_interfaces(const struct running *r, size_t *count
 	for (size_t i = 0; i < c->interfaces; i++) {
 		const struct datapath_link *l = running_link(r, i);
 
+		unsigned int ifindex = if_nametoindex(c->interface[i]);
+
 		v[i] = (struct plan_interface){
 			.name = c->interface[i],
 			.attached = l != NULL,
-			.alive = l && l->alive,
+			.alive = l && l->alive && ifindex == l->ifindex, /* the name may be another one's by now */
+			.gone = !ifindex,
 			.native = l && l->mode == DATAPATH_NATIVE,
 		};
 	}
