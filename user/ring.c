@@ -73,30 +73,9 @@ uint64_t *ring_append_points(uint64_t *point, const struct ring_member *member, 
 	return point;
 }
 
-size_t arcs_write(const uint64_t *point, size_t points, struct arc *arc)
-{
-	uint64_t position = UINT64_MAX;
-	size_t n = 0;
-
-	if (!points)
-		return 0;
-	for (size_t i = 0; i <= points; i++) {
-		/* What lies behind the last point belongs to the first. */
-		uint64_t p = i < points ? point[i] : (uint64_t)UINT32_MAX << 32 | (uint16_t)point[0];
-		uint16_t owner = (uint16_t)p;
-
-		if (p >> 32 == position)
-			continue;
-		position = p >> 32;
-		if (!n || arc[n - 1].owner != owner)
-			n++;
-		arc[n - 1] = (struct arc){ .last = (uint32_t)position, .owner = owner, .previous = owner };
-	}
-	return n;
-}
-
 int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out)
 {
+	struct arcs_writer w;
 	struct arc *arc;
 
 	*out = (struct arcs){ 0 };
@@ -105,7 +84,10 @@ int arcs_from_points(const uint64_t *point, size_t points, struct arcs *out)
 	arc = malloc((points + 1) * sizeof(*arc));
 	if (!arc)
 		return -ENOMEM;
-	out->count = arcs_write(point, points, arc);
+	w = arcs_start(arc);
+	for (size_t i = 0; i < points; i++)
+		arcs_put(&w, point[i]);
+	out->count = arcs_end(&w, point[0]);
 	out->arc = realloc(arc, out->count * sizeof(*arc));
 	if (!out->arc)
 		out->arc = arc;

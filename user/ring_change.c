@@ -126,22 +126,33 @@ static bool comes_before(uint64_t a, uint64_t b, const uint32_t *rank)
 	return rank[(uint16_t)a] < rank[(uint16_t)b];
 }
 
+/* Where points go, and at once the arcs that they make. */
+struct output {
+	uint64_t *point;
+	struct arcs_writer arcs;
+};
+
+static inline void put(struct output *out, uint64_t point)
+{
+	*out->point++ = point;
+	arcs_put(&out->arcs, point);
+}
+
 static void merge(struct ring *r, const struct change *c)
 {
-	uint64_t *out = r->spare, old;
-	size_t i = 0, j = 0;
+	struct output out = { r->spare, arcs_start(r->arcs.arc) };
+	uint64_t old;
+	size_t i = 0;
 
 	old = next_old(r, c->number, &i);
-	while (j < c->fresh_count) {
-		uint64_t fresh = c->fresh[j];
-
-		for (; comes_before(old, fresh, c->rank); old = next_old(r, c->number, &i))
-			*out++ = old;
-		*out++ = fresh;
-		j++;
+	for (size_t j = 0; j < c->fresh_count; j++) {
+		for (; comes_before(old, c->fresh[j], c->rank); old = next_old(r, c->number, &i))
+			put(&out, old);
+		put(&out, c->fresh[j]);
 	}
 	for (; old != UINT64_MAX; old = next_old(r, c->number, &i))
-		*out++ = old;
+		put(&out, old);
+	r->arcs.count = c->new.points ? arcs_end(&out.arcs, r->spare[0]) : 0;
 }
 
 int ring_change(struct ring *r, const struct ring_member *old, size_t olds, const struct ring_member *new, size_t news)
@@ -162,7 +173,6 @@ int ring_change(struct ring *r, const struct ring_member *old, size_t olds, cons
 		r->points = c.new.points;
 		r->spare = swap;
 		r->spare_room = room;
-		r->arcs.count = arcs_write(r->point, r->points, r->arcs.arc);
 	}
 	change_clear(&c);
 	return err;

@@ -7,6 +7,7 @@
  * instance   ringlb attached there, and what each of its flows should do
  * packets    a program under test behind the driver: time, and whether it did what it should
  * rings      the ring's search alone, likewise
+ * builds     building a large ring, likewise
  * figures    samples, medians, the table, JSON
  * Errors are spoken where they happen: bench_die() for what should never fail, bench_wrong() for a failed check.
  */
@@ -48,6 +49,8 @@ struct figure {
 	const struct figure *frame, *frame_floor;
 	const struct figure *empty; /* the cost that this one is a multiple of; NULL: none */
 	const struct figure *flat;  /* likewise */
+	const struct figure *sort;  /* likewise */
+	const struct figure *build; /* likewise */
 	double *sample;
 	size_t samples;
 };
@@ -90,6 +93,12 @@ void rings_load(void);
 void rings_round(uint32_t count, bool record);
 void rings_self_test(void);
 void rings_free(void);
+
+/* builds.c: the same */
+void builds_load(void);
+void builds_round(bool record);
+void builds_self_test(void);
+void builds_free(void);
 
 /* run.c */
 struct bench_run {

@@ -97,6 +97,10 @@ void figures_print(void)
 			printf(" %8.2f empty", multiple(f, f->empty));
 		else if (f->flat)
 			printf(" %8.2f flat", multiple(f, f->flat));
+		else if (f->sort)
+			printf(" %8.2f sort", multiple(f, f->sort));
+		else if (f->build)
+			printf(" %8.2f build", multiple(f, f->build));
 		putchar('\n');
 	}
 	puts("\nTimes are nanoseconds. \"measured\" is with what stands around the thing itself: the driver that restores\n"
@@ -125,6 +129,10 @@ static json_t *figure_json(const struct figure *f)
 		put_real(o, "x_empty", multiple(f, f->empty));
 	if (f->flat)
 		put_real(o, "x_flat", multiple(f, f->flat));
+	if (f->sort)
+		put_real(o, "x_sort", multiple(f, f->sort));
+	if (f->build)
+		put_real(o, "x_build", multiple(f, f->build));
 	return o;
 }
 

@@ -128,8 +128,10 @@ static void self_test(void)
 {
 	packets_round(SELF_TEST_PACKETS, false);
 	rings_round(SELF_TEST_PACKETS, false);
+	builds_round(false);
 	packets_self_test();
 	rings_self_test();
+	builds_self_test();
 	if (!wrong.count)
 		puts("every check holds, and every planted fault was noticed");
 }
@@ -139,6 +141,7 @@ static void measure(unsigned int rounds, FILE *json)
 	for (unsigned int i = 0; i < rounds; i++) {
 		packets_round(PACKETS, true);
 		rings_round(PACKETS, true);
+		builds_round(true);
 	}
 	figures_print();
 	if (json)
@@ -181,12 +184,14 @@ int main(int argc, char **argv)
 	instance_start(POINTS);
 	packets_load();
 	rings_load();
+	builds_load();
 	if (test_only) {
 		self_test();
 	} else {
 		print_setting(argc, argv, rounds);
 		measure(rounds, json);
 	}
+	builds_free();
 	rings_free();
 	packets_free();
 	instance_stop();
