@@ -146,11 +146,16 @@ bool address_given(const struct address *a)
 	return !address_equal(a, &none);
 }
 
+uint64_t config_ring_points(const struct config_pool *p, const struct config_backend *b)
+{
+	return b->points ? b->points : (uint64_t)p->vnodes * b->weight;
+}
+
 uint64_t config_backend_points(const struct config_pool *p, const struct config_backend *b)
 {
 	switch (p->placement) {
 	case CONFIG_RING:
-		return b->points ? b->points : (uint64_t)p->vnodes * b->weight;
+		return config_ring_points(p, b);
 	case CONFIG_NGINX:
 		return (uint64_t)PLACEMENT_NGINX_POINTS * b->weight;
 	case CONFIG_HAPROXY:

@@ -137,10 +137,9 @@ void config_free(struct config *c);
 
 /* "ADDRESS:PORT/PROTOCOL", as a default name: IPv6 in brackets, port "any" where it is 0. Owned by the caller. */
 char *config_service_default_name(const struct address *a, uint16_t port, uint8_t protocol);
-/*
- * Points of a backend, before any limit: its points, else vnodes * weight; with `nginx` and `haproxy` as these have it;
- * 0 for a placement in which they depend on the other backends.
- */
+/* Points of a backend on a `ring`, before any limit: its points, else vnodes * weight. */
+uint64_t config_ring_points(const struct config_pool *p, const struct config_backend *b);
+/* Of its pool's placement; 0 for one in which they depend on the other backends. */
 uint64_t config_backend_points(const struct config_pool *p, const struct config_backend *b);
 /* As a mapping in one line, as it stands in a file: equal exactly where the checks are. Owned by the caller. */
 char *config_check_text(const struct config_check *c);

@@ -7,38 +7,19 @@
 #include "config_parse.h"
 #include "placement.h"
 
-static int compare_u32(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-/*
- * HAProxy goes through the servers in their order with a number that begins with 1 and grows by one from server to
- * server. Where a server has no id, the number first skips those that are given, and becomes its id.
- */
 void number_backends(struct config_pool *pool)
 {
-	uint32_t *given, next = 1;
-	size_t count = 0, passed = 0;
+	struct placement_member *member;
 
 	if (pool->placement != CONFIG_HAPROXY)
 		return;
-	given = xcalloc(pool->backends, sizeof(*given));
+	member = xcalloc(pool->backends, sizeof(*member));
 	for (size_t i = 0; i < pool->backends; i++)
-		if (pool->backend[i].id)
-			given[count++] = pool->backend[i].id;
-	qsort(given, count, sizeof(*given), compare_u32);
-	for (size_t i = 0; i < pool->backends; i++, next++) {
-		if (pool->backend[i].id)
-			continue;
-		for (; passed < count && given[passed] <= next; passed++)
-			if (given[passed] == next)
-				next++;
-		pool->backend[i].id = next;
-	}
-	free(given);
+		member[i].id = pool->backend[i].id;
+	placement_number(member, pool->backends);
+	for (size_t i = 0; i < pool->backends; i++)
+		pool->backend[i].id = member[i].id;
+	free(member);
 }
 
 static const struct node *pool_node(const struct parse *p, size_t i, const char *key)

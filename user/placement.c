@@ -90,10 +90,10 @@ static int sort_takers(const struct placement_pool *pool, const uint16_t *listed
 }
 
 /* out NULL: checks only. */
-static int check_and_build(const struct placement *p, const struct placement_pool *pool, struct arcs *out,
-			   uint32_t *points, char **why)
+static int check_and_build(const struct placement *p, struct placement_input in, struct arcs *out, uint32_t *points,
+			   char **why)
 {
-	struct placement_input in = { .pool = pool };
+	const struct placement_pool *pool = in.pool;
 	uint16_t *order;
 	int err;
 
@@ -124,7 +124,7 @@ static int check_and_build(const struct placement *p, const struct placement_poo
 
 int placement_check(const struct placement *p, const struct placement_pool *pool, char **why)
 {
-	return check_and_build(p, pool, NULL, NULL, why);
+	return check_and_build(p, (struct placement_input){ .pool = pool }, NULL, NULL, why);
 }
 
 int placement_build(const struct placement *p, const struct placement_pool *pool, struct arcs *out, uint32_t *points,
@@ -133,7 +133,15 @@ int placement_build(const struct placement *p, const struct placement_pool *pool
 	*out = (struct arcs){ 0 };
 	if (points && pool->members)
 		memset(points, 0, pool->members * sizeof(*points));
-	return check_and_build(p, pool, out, points, why);
+	return check_and_build(p, (struct placement_input){ .pool = pool }, out, points, why);
+}
+
+int placement_build_without(const struct placement *p, const struct placement_pool *pool, const struct arcs *before,
+			    uint16_t gone, struct arcs *out, char **why)
+{
+	*out = (struct arcs){ 0 };
+	return check_and_build(p, (struct placement_input){ .pool = pool, .before = before, .gone = gone }, out, NULL,
+			       why);
 }
 
 int placement_key_hash(const struct placement *p, const void *key, size_t length, struct placement_key *out, char **why)
@@ -147,14 +155,16 @@ void placement_members(const struct config_pool *c, struct placement_member *mem
 {
 	for (size_t i = 0; i < c->backends; i++) {
 		const struct config_backend *b = &c->backend[i];
+		uint64_t points = config_ring_points(c, b);
 
 		member[i] = (struct placement_member){
 			.identity = b->identity,
 			.weight = b->state == CONFIG_UP ? b->weight : 0,
-			.points = (uint32_t)config_backend_points(c, b),
+			.points = points < UINT32_MAX ? (uint32_t)points : UINT32_MAX,
 			.id = b->id,
 		};
 	}
+	placement_number(member, c->backends);
 }
 
 enum ringlb_affinity placement_affinity(const struct config_pool *c, const struct config_service *s)

@@ -69,6 +69,12 @@ const struct placement *placement_of(enum config_placement p);
 int placement_build(const struct placement *p, const struct placement_pool *pool, struct arcs *out, uint32_t *points,
 		    char **why);
 /*
+ * placement_build for a pool of which member `gone`, whose weight is 0 now, has left: before are the arcs with it. The
+ * same, and quicker where the rule allows it.
+ */
+int placement_build_without(const struct placement *p, const struct placement_pool *pool, const struct arcs *before,
+			    uint16_t gone, struct arcs *out, char **why);
+/*
  * Whether the placement can express the pool, without the work of building it: 0, -EINVAL or -ENOMEM likewise. Does not
  * look for identities that are there twice.
  */
@@ -76,7 +82,12 @@ int placement_check(const struct placement *p, const struct placement_pool *pool
 /* The position of a key. 0, or -EINVAL with the reason in *why, to be freed. */
 int placement_key_hash(const struct placement *p, const void *key, size_t length, struct placement_key *out,
 		       char **why);
-/* Fills in member, of c->backends, from a configuration: those that are not up have weight 0. Identities stay c's. */
+/* Gives ids to members that have none, as HAProxy does: see placement_haproxy.c. */
+void placement_number(struct placement_member *member, size_t members);
+/*
+ * Fills in member, of c->backends, from a configuration, for any placement: those that are not up have weight 0.
+ * Identities stay c's.
+ */
 void placement_members(const struct config_pool *c, struct placement_member *member);
 /* What the data plane is told of a service's affinity, its pool's placement considered. */
 enum ringlb_affinity placement_affinity(const struct config_pool *c, const struct config_service *s);

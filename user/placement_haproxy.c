@@ -23,6 +23,30 @@ static int compare_u32(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/*
+ * HAProxy goes through the servers in their order with a number that begins with 1 and grows by one from server to
+ * server. Where a server has no id, the number first skips those that are given, and becomes its id.
+ */
+void placement_number(struct placement_member *member, size_t members)
+{
+	uint32_t *given = xcalloc(members, sizeof(*given)), next = 1;
+	size_t count = 0, passed = 0;
+
+	for (size_t i = 0; i < members; i++)
+		if (member[i].id)
+			given[count++] = member[i].id;
+	qsort(given, count, sizeof(*given), compare_u32);
+	for (size_t i = 0; i < members; i++, next++) {
+		if (member[i].id)
+			continue;
+		for (; passed < count && given[passed] <= next; passed++)
+			if (given[passed] == next)
+				next++;
+		member[i].id = next;
+	}
+	free(given);
+}
+
 /* What HAProxy has no way to say, or says of two servers at once. */
 static int check(const struct placement_input *in, char **why)
 {

@@ -16,6 +16,9 @@ struct placement_input {
 	const uint16_t *sorted; /* the same, in byte order of their identities; not yet for check */
 	size_t takers;
 	uint64_t weights; /* their sum */
+	/* Arcs of the same pool before member `gone` left it, or NULL: a rule may make use of them, or not. */
+	const struct arcs *before;
+	uint16_t gone;
 };
 
 static inline const struct placement_member *placement_member_at(const struct placement_input *in, uint16_t index)

@@ -108,6 +108,15 @@ static int check(const struct placement_input *in, char **why)
 	return -EINVAL;
 }
 
+/* Only what the one that has left had changes hands. */
+static bool is_kept(const struct placement_input *in, uint32_t slot, uint16_t *owner)
+{
+	if (!in->before)
+		return false;
+	*owner = in->before->arc[arcs_find(in->before, slot << (32 - SLOT_BITS))].owner;
+	return *owner != in->gone;
+}
+
 static int build(const struct placement_input *in, struct arcs *out, uint32_t *points)
 {
 	struct rendezvous_logs *logs;
@@ -122,8 +131,10 @@ static int build(const struct placement_input *in, struct arcs *out, uint32_t *p
 		for (size_t i = 0; i < in->takers; i++)
 			length[i] = strlen(placement_member_at(in, in->sorted[i])->identity);
 		for (uint32_t slot = 0; slot < SLOTS; slot++) {
-			uint16_t owner = winner(in, logs, length, slot);
+			uint16_t owner;
 
+			if (!is_kept(in, slot, &owner))
+				owner = winner(in, logs, length, slot);
 			point[slot] = (((slot + 1ull) << (32 - SLOT_BITS)) - 1) << 32 | owner;
 			if (points)
 				points[owner]++;

@@ -96,6 +96,18 @@ def test_without_slot(ringlb, config):
     assert answer["key"] == "a key" and answer["placement"] == "ring" and answer["replicas"] == ["b0"]
 
 
+@pytest.mark.parametrize("placement", ["maglev", "rendezvous", "nginx", "haproxy"])
+def test_any_placement_of_any_pool(ringlb, config, placement):
+    """As if the pool had another one: the answer does not depend on the one it has."""
+    keys = [f"192.0.2.{i}" for i in range(40)]
+    servers = [{"weight": w, "identity": f"10.0.0.{w}:80"} for w in (1, 2, 3)]
+    of_ring, of_other = pool_of(servers, vnodes=40), pool_of(servers, vnodes=40, placement=placement)
+    for asked in ("ring", "maglev", "rendezvous", "nginx", "haproxy", "ketama", "slots", "modulo"):
+        answers = ask(ringlb, write(ringlb, config, of_ring), keys, "--placement", asked)
+        assert ask(ringlb, write(ringlb, config, of_other), keys, "--placement", asked) == answers
+        assert len({a["backend"] for a in answers} - {None}) > 1
+
+
 def test_101_servers(ringlb, config):
     file = write(ringlb, config, pool_of([{} for _ in range(101)]))
     done = ringlb("--json", "lookup", "--pool", "cache", "--key", "k", "--placement", "ketama", "--file", file, status=2)
