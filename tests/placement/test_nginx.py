@@ -25,8 +25,8 @@ events {{ }}
 http {{
 access_log off;
 {temp}
-upstream web {{ hash {hashed} consistent; {upstream} }}
-server {{ listen 127.0.0.1:8000; location / {{ proxy_pass http://web; }} }}
+upstream servers.example {{ hash {hashed} consistent; {upstream} }}
+server {{ listen 127.0.0.1:8000; location / {{ proxy_pass http://servers.example; }} }}
 {blocks}
 }}
 """)
