@@ -123,6 +123,9 @@ static int own_next(struct plan *p, const struct plan_input *in, size_t service,
 	if (!err && elsewhere)
 		note_move(p, v, moved_between(old, &table), false);
 	if (err || (!arcs_moved(&table.arcs) && !arcs_moved(&pool->arcs))) {
+		if (!err && own_of(in->running, plan_service_was(in->running, v)))
+			plan_add(p, PLAN_SETTLE, v->pool, 0, v->name, "service %s: its move to pool %s has settled",
+				 v->name, pool->name);
 		state_pool_clear(&table);
 		return err;
 	}
