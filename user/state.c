@@ -103,7 +103,8 @@ static bool drop_edits(struct state *s, enum state_edit_kind kind, const char *p
 	return was_added;
 }
 
-void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend, const char *value)
+void state_edit_add(struct state *s, enum state_edit_kind kind, const char *pool, const char *backend,
+		    const char *value)
 {
 	bool was_added = drop_edits(s, kind, pool, backend);
 
