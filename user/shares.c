@@ -41,8 +41,8 @@ struct pair_table {
 
 static void pair_add(struct pair_table *t, uint16_t from, uint16_t to, uint64_t length)
 {
-	uint32_t key = (uint32_t)from << 16 | to;
-	size_t i = (key * 2654435761u) & (t->size - 1);
+	uint64_t key = (uint64_t)from << 16 | to;
+	size_t i = key * 0x9e3779b97f4a7c15u >> 32 & (t->size - 1);
 
 	while (t->slot[i].length && (t->slot[i].from != from || t->slot[i].to != to))
 		i = (i + 1) & (t->size - 1);
@@ -61,8 +61,9 @@ static void pair_add(struct pair_table *t, uint16_t from, uint16_t to, uint64_t 
 	}
 }
 
-/* gain[owner]: what it has after, less what it had before. */
-static void overlay(const struct arcs *before, const struct arcs *after, int64_t *gain, struct pair_table *pairs)
+/* Fills in moved, and adds to pairs where they are not NULL. gain[owner]: what it has after, less what it had before. */
+static void overlay(const struct arcs *before, const struct arcs *after, int64_t *gain, struct pair_table *pairs,
+		    struct share_change *out)
 {
 	size_t i = 0, j = 0;
 	uint64_t start = 0;
@@ -72,14 +73,33 @@ static void overlay(const struct arcs *before, const struct arcs *after, int64_t
 		uint64_t end = (a->last < b->last ? a->last : b->last) + 1ull;
 
 		if (a->owner != b->owner) {
-			pair_add(pairs, a->owner, b->owner, end - start);
 			gain[a->owner] -= (int64_t)(end - start);
 			gain[b->owner] += (int64_t)(end - start);
+			out->moved += end - start;
+			if (pairs)
+				pair_add(pairs, a->owner, b->owner, end - start);
 		}
 		start = end;
 		i += a->last + 1ull == end;
 		j += b->last + 1ull == end;
 	}
+}
+
+static void change(const struct arcs *before, const struct arcs *after, size_t owners, struct pair_table *pairs,
+		   struct share_change *out)
+{
+	int64_t *gain = xcalloc(owners + 1, sizeof(*gain));
+
+	*out = (struct share_change){ 0 };
+	overlay(before, after, gain, pairs, out);
+	for (size_t i = 0; i < owners; i++)
+		out->minimum_twice += (uint64_t)llabs(gain[i]);
+	free(gain);
+}
+
+void shares_change_sums(const struct arcs *before, const struct arcs *after, size_t owners, struct share_change *out)
+{
+	change(before, after, owners, NULL, out);
 }
 
 static int move_order(const void *a, const void *b)
@@ -96,21 +116,13 @@ static int move_order(const void *a, const void *b)
 void shares_change(const struct arcs *before, const struct arcs *after, size_t owners, struct share_change *out)
 {
 	struct pair_table pairs = { xcalloc(64, sizeof(*pairs.slot)), 64, 0 };
-	int64_t *gain = xcalloc(owners + 1, sizeof(*gain));
 
-	*out = (struct share_change){ 0 };
-	overlay(before, after, gain, &pairs);
-	for (size_t i = 0; i < owners; i++)
-		out->minimum_twice += (uint64_t)llabs(gain[i]);
-	for (size_t i = 0; i < pairs.size; i++) {
-		if (!pairs.slot[i].length)
-			continue;
-		pairs.slot[out->moves++] = pairs.slot[i];
-		out->moved += pairs.slot[i].length;
-	}
+	change(before, after, owners, &pairs, out);
+	for (size_t i = 0; i < pairs.size; i++)
+		if (pairs.slot[i].length)
+			pairs.slot[out->moves++] = pairs.slot[i];
 	qsort(pairs.slot, out->moves, sizeof(*pairs.slot), move_order);
 	out->move = pairs.slot;
-	free(gain);
 }
 
 double share_change_excess(const struct share_change *c)

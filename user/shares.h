@@ -46,6 +46,8 @@ struct share_change {
  * moves. Freed with share_change_free.
  */
 void shares_change(const struct arcs *before, const struct arcs *after, size_t owners, struct share_change *out);
+/* The same without the list of moves. */
+void shares_change_sums(const struct arcs *before, const struct arcs *after, size_t owners, struct share_change *out);
 /* What moves beyond the minimum, as a fraction of the hash space. */
 double share_change_excess(const struct share_change *c);
 void share_change_free(struct share_change *c);
