@@ -147,7 +147,8 @@ const struct cmd cmd_upgrade = {
 		"layout of the maps has changed, too, everything is copied: for up to two seconds new flows in\n"
 		"moved arcs then go to their old owners, as with a full flow table.\n"
 		"With FILE, what it says is applied in the same go, under the same guards as \"ringlb apply\":\n"
-		"refused, nothing is changed. An older ringlb leaves alone what a newer one attached.\n\n" CMD_CHANGE_HELP "\n"
+		"refused, nothing is changed. An older ringlb leaves alone what a newer one attached.\n\n" CMD_CHANGE_HELP
+		"\n"
 		"Exit status: 0 done; 1 failed, what was running still runs; 2 bad usage or configuration;\n"
 		"3 refused by a guard; nothing was changed.\n",
 	.run = run,

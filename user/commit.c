@@ -7,13 +7,11 @@
 
 #include "advise.h"
 #include "aftermath.h"
-#include "encode.h"
 #include "nexthop.h"
 #include "release.h"
-#include "replace.h"
+#include "room.h"
 
 #define WAIT_FOR_NEIGHBOURS_MS 1000
-#define TABLES_ROOM (1u << 20)
 
 /* One commit under way. */
 struct commit {
@@ -30,127 +28,25 @@ struct commit {
 	struct diag *d;
 };
 
-static uint32_t larger(uint32_t a, uint32_t b)
+static size_t interface_number(const struct config *c, const char *name)
 {
-	return a > b ? a : b;
+	size_t i = 0;
+
+	while (i < c->interfaces && strcmp(c->interface[i], name))
+		i++;
+	return i;
 }
 
-static uint32_t power_above(uint32_t n, uint32_t least)
+/* An interface that runs and is gone must not keep the operator from changing anything else. */
+static bool keeps_place(struct commit *c, size_t interface)
 {
-	while (least < n)
-		least *= 2;
-	return least;
-}
+	const struct state *was = c->running ? c->running->state : NULL;
+	size_t number = was ? interface_number(was->config, c->next->config->interface[interface]) : 0;
 
-/* Entries of the flow table lie in buckets of four, of which one may hold a mere opening. */
-static uint32_t flow_buckets(const struct config *c)
-{
-	uint32_t by_established = (c->flows_established + 2) / 3;
-
-	return by_established > c->flows_opening ? by_established : c->flows_opening;
-}
-
-void commit_sizes(const struct state *next, struct datapath_sizes *out)
-{
-	size_t need = 2 * encode_need(next) + TABLES_ROOM;
-	uint32_t backends = 0, services = (uint32_t)next->config->services * 2;
-
-	for (size_t i = 0; i < state_tables(next); i++)
-		backends += (uint32_t)state_table_at(next, i)->backends;
-	backends *= 2;
-	/* numbers have gaps where others went */
-	for (size_t i = 0; i < state_tables(next); i++)
-		for (size_t j = 0; j < state_table_at(next, i)->backends; j++)
-			backends = larger(backends, state_table_at(next, i)->backend[j].index + 1u);
-	for (size_t i = 0; i < next->config->services; i++)
-		services = larger(services, next->service_index[i] + 1u);
-	*out = (struct datapath_sizes){
-		.tables = need > RINGLB_MAX_TABLES_BYTES ? RINGLB_MAX_TABLES_BYTES : need,
-		.backends = power_above(backends, 256),
-		.services = power_above(services, 64),
-		.flow_buckets = flow_buckets(next->config),
-	};
-	if (out->backends > RINGLB_MAX_BACKENDS)
-		out->backends = RINGLB_MAX_BACKENDS;
-	if (out->services > RINGLB_MAX_SERVICES)
-		out->services = RINGLB_MAX_SERVICES;
-}
-
-/* That what the next state refers to by number is in the maps that there are. */
-static bool maps_suffice(struct commit *c)
-{
-	uint32_t count;
-
-	datapath_backends(c->dp, &count);
-	for (size_t i = 0; i < state_tables(c->next); i++)
-		for (size_t j = 0; j < state_table_at(c->next, i)->backends; j++)
-			if (state_table_at(c->next, i)->backend[j].index >= count)
-				return false;
-	for (size_t i = 0; i < c->next->config->services; i++)
-		if (c->next->service_index[i] >= datapath_services(c->dp))
-			return false;
-	datapath_flows(c->dp, &count);
-	return count == flow_buckets(c->next->config);
-}
-
-/* Sizes that hold what runs and the next state side by side; other tables than there are where those have no room. */
-static void grown_sizes(struct commit *c, bool tables, struct datapath_sizes *out)
-{
-	struct datapath_sizes now, was;
-	size_t most;
-
-	commit_sizes(c->next, out);
-	commit_sizes(c->running->state, &was);
-	datapath_get_sizes(c->dp, &now);
-	out->backends = larger(larger(out->backends, was.backends), now.backends);
-	out->services = larger(larger(out->services, was.services), now.services);
-	most = out->tables > was.tables ? out->tables : was.tables;
-	if (tables && most < now.tables + now.tables / 2)
-		most = now.tables + now.tables / 2; /* there is room, but in pieces: not soon again */
-	out->tables = most > now.tables ? most : now.tables;
-	if (out->tables > RINGLB_MAX_TABLES_BYTES)
-		out->tables = RINGLB_MAX_TABLES_BYTES;
-	if (tables && out->tables == now.tables) /* the largest, in pieces: once more as large, but another */
-		out->tables -= RINGLB_REGION_ALIGN;
-}
-
-/* Larger maps take over under traffic, with what runs in them. */
-static int grow(struct commit *c, bool tables)
-{
-	struct datapath_sizes sizes;
-	int err;
-
-	grown_sizes(c, tables, &sizes);
-	err = replace(c->instance, c->running, c->next, &sizes, c->d);
-	c->dp = c->running->dp;
-	return err;
-}
-
-/* A place for everything: in the maps that there are, else in larger ones. */
-static int make_room(struct commit *c)
-{
-	const struct state *were = c->running ? c->running->state : NULL;
-	int err = were && !maps_suffice(c) ? grow(c, false) : 0;
-
-	if (err)
-		return err;
-	err = encode_place(&c->encoding, c->dp, were, c->next);
-	if (err == -ENOSPC && were) {
-		encode_end(&c->encoding);
-		err = grow(c, true);
-		if (err)
-			return err;
-		err = encode_place(&c->encoding, c->dp, were, c->next);
-	}
-	if (err == -ENOSPC)
-		diag_error(c->d, "no-room", "",
-			   "there is no room for the tables of this and of what runs: they have %u MiB at most: lower "
-			   "vnodes, or change less at a time",
-			   RINGLB_MAX_TABLES_BYTES >> 20);
-	else if (err)
-		diag_error(c->d, "services", "",
-			   "the services can't be arranged into a table: that is a bug, report it");
-	return err;
+	if (!was || number == was->config->interfaces)
+		return false;
+	c->next->ifindex[interface] = was->ifindex[number];
+	return true;
 }
 
 static int find_interfaces(struct commit *c)
@@ -163,6 +59,14 @@ static int find_interfaces(struct commit *c)
 		int one = link_by_name(c->nl, want->interface[i], &link);
 
 		c->next->ifindex[i] = one ? 0 : link.ifindex;
+		if (one == -ENODEV && keeps_place(c, i)) {
+			diag_warning(
+				c->d, "no-interface", "",
+				"interface %s is gone: packets no longer come through it; apply attaches it again when it is "
+				"back",
+				want->interface[i]);
+			continue;
+		}
 		if (one)
 			diag_error(c->d, "no-interface", "", "interface %s: %s: ip link shows those that there are",
 				   want->interface[i], one == -ENODEV ? "there is none of this name" : strerror(-one));
@@ -214,7 +118,9 @@ static int prepare(struct commit *c)
 	int err = find_interfaces(c);
 
 	if (!err)
-		err = make_room(c);
+		err = room_make(c->instance, c->running, c->dp, c->next, &c->encoding, c->d);
+	if (c->running)
+		c->dp = c->running->dp; /* another one where it has grown */
 	if (!err)
 		err = nexthops_resolve(c->nl, c->next, adds_backends(c->plan) ? WAIT_FOR_NEIGHBOURS_MS : 0, &c->hops);
 	if (!err)
@@ -224,15 +130,6 @@ static int prepare(struct commit *c)
 	execute_before(c);
 	nexthops_write(c->dp, c->next, &c->hops);
 	return encode_root(&c->encoding);
-}
-
-static size_t interface_number(const struct config *c, const char *name)
-{
-	size_t i = 0;
-
-	while (i < c->interfaces && strcmp(c->interface[i], name))
-		i++;
-	return i;
 }
 
 static int attach_failed(struct commit *c, const char *name, unsigned int ifindex, enum datapath_mode mode, int err)
@@ -332,9 +229,15 @@ static void execute_after(struct commit *c)
 
 	for (size_t i = 0; i < c->plan->operations; i++) {
 		const struct plan_operation *o = &c->plan->operation[i];
+		int err;
 
-		if (o->kind == PLAN_INTERFACE_DETACH)
-			datapath_detach(c->instance->pins, was->ifindex[interface_number(was->config, o->subject)]);
+		if (o->kind != PLAN_INTERFACE_DETACH)
+			continue;
+		err = datapath_detach(c->instance->pins, was->ifindex[interface_number(was->config, o->subject)]);
+		if (err)
+			diag_warning(c->d, "detach", "",
+				     "interface %s: can't be detached: %s: the next command tries again", o->subject,
+				     strerror(-err));
 	}
 	aftermath(c->dp, c->next);
 	release_neighbours(c->instance, c->nl, was, c->next);

@@ -59,7 +59,7 @@ void datapath_free(struct datapath *dp); /* closes; pins stay. NULL is fine */
 struct ringlb_tables *datapath_tables(struct datapath *dp, size_t *bytes);
 struct ringlb_backend *datapath_backends(struct datapath *dp, uint32_t *count);
 struct ringlb_flow_bucket *datapath_flows(struct datapath *dp, uint32_t *count);
-uint32_t datapath_services(struct datapath *dp);     /* elements of service_stats */
+uint32_t datapath_services(struct datapath *dp); /* elements of service_stats */
 void datapath_get_sizes(const struct datapath *dp, struct datapath_sizes *out);
 uint32_t datapath_abi(const struct datapath *dp);
 uint64_t datapath_locked_bytes(struct datapath *dp); /* memory of all maps, as the kernel accounts it */

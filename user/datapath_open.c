@@ -53,10 +53,11 @@ static int complain_abi(const char *dir, const struct ringlb_tables *header, str
 			   " (layout %u): install package ringlb %s or newer",
 			   dir, version, header->abi, RINGLB_ABI_VERSION, version);
 	else if (header->abi >= RINGLB_ABI_OLDEST)
-		diag_error(d, "older-abi", "",
-			   "what is pinned in %s was made by an older ringlb, %s (layout %u), than this, " RINGLB_VERSION
-			   " (layout %u): \"ringlb upgrade\" puts this one in its place without losing a connection",
-			   dir, version, header->abi, RINGLB_ABI_VERSION);
+		diag_error(
+			d, "older-abi", "",
+			"what is pinned in %s was made by an older ringlb, %s (layout %u), than this, " RINGLB_VERSION
+			" (layout %u): \"ringlb upgrade\" puts this one in its place without losing a connection",
+			dir, version, header->abi, RINGLB_ABI_VERSION);
 	else
 		diag_error(d, "other-abi", "",
 			   "what is pinned in %s has layout %u, which this ringlb does not know: detach and attach "

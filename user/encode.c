@@ -84,22 +84,17 @@ static bool place_all(struct encoding *e)
 
 int encode_place(struct encoding *e, struct datapath *dp, const struct state *running, struct state *next)
 {
-	size_t tables = state_tables(next);
-	uint32_t *were;
-	bool placed;
-
 	*e = (struct encoding){ .dp = dp, .next = next };
 	if (service_table_layout(next->config, &e->services))
 		return -EINVAL;
-	were = xcalloc(tables + 1, sizeof(*were));
-	for (size_t i = 0; i < tables; i++)
-		were[i] = state_table_at(next, i)->region;
+	e->were = xcalloc(state_tables(next) + 1, sizeof(*e->were));
+	for (size_t i = 0; i < state_tables(next); i++)
+		e->were[i] = state_table_at(next, i)->region;
 	regions_in_use(e, running);
-	placed = place_all(e);
-	for (size_t i = 0; i < tables && !placed; i++)
-		state_table_at(next, i)->region = were[i];
-	free(were);
-	return placed ? 0 : -ENOSPC;
+	if (place_all(e))
+		return 0;
+	encode_cancel(e);
+	return -ENOSPC;
 }
 
 void encode_backend(struct encoding *e, struct state_backend *b)
@@ -176,5 +171,13 @@ void encode_publish(struct encoding *e)
 void encode_end(struct encoding *e)
 {
 	regions_free(&e->regions);
+	free(e->were);
 	memset(e, 0, sizeof(*e));
+}
+
+void encode_cancel(struct encoding *e)
+{
+	for (size_t i = 0; e->were && i < state_tables(e->next); i++)
+		state_table_at(e->next, i)->region = e->were[i];
+	encode_end(e);
 }

@@ -17,6 +17,7 @@ struct encoding {
 	struct regions regions;
 	struct service_table services;
 	uint32_t services_region, manifest_region, manifest_room;
+	uint32_t *were; /* regions of next's tables before */
 };
 
 /* Bytes of the map tables that a state takes up, header included. */
@@ -37,5 +38,7 @@ int encode_root(struct encoding *e);
 /* Switches to it. */
 void encode_publish(struct encoding *e);
 void encode_end(struct encoding *e);
+/* Takes back what encode_place did to next, in place of encode_end. */
+void encode_cancel(struct encoding *e);
 
 #endif

@@ -111,10 +111,11 @@ static int write_flows(struct datapath *dp, struct datapath *former, struct diag
 		return err;
 	lost = flows_copy(&from, &to, now);
 	if (lost) {
-		diag_error(d, "flows", "",
-			   "flows: %u of the flows that are remembered find no room in a table of this size: choose one "
-			   "twice as large as it was, which always has room, or wait until fewer arcs are moved",
-			   lost);
+		diag_error(
+			d, "flows", "",
+			"flows: %u of the flows that are remembered find no room in a table of this size: choose one "
+			"twice as large as it was, which always has room, or wait until fewer arcs are moved",
+			lost);
 		return -ENOSPC;
 	}
 	return 0;
@@ -203,6 +204,17 @@ static int add_rest(struct datapath *dp, const struct state *s, struct datapath 
 	return err ? err : datapath_carry(dp, former, true);
 }
 
+/* The former's pins; where they stay, the next command tries again. */
+static void remove_former(const char *pins, struct diag *d)
+{
+	struct diag mine = { 0 };
+
+	if (datapath_unpin_beside(pins, &mine))
+		diag_warning(d, "left-over", "", "the pins of the former program can't be removed: %s",
+			     mine.count ? mine.entry[0].message : "");
+	diag_free(&mine);
+}
+
 /* Steps 3 and 4: s is what is published in dp; former may be NULL, when it can't be read. */
 static int finish(const char *pins, struct datapath *dp, const struct state *s, struct datapath *former, struct diag *d)
 {
@@ -216,7 +228,7 @@ static int finish(const char *pins, struct datapath *dp, const struct state *s, 
 	if (!err) {
 		set_frozen(dp, 0);
 		clear_pending(dp, RINGLB_PENDING_REPLACED);
-		err = datapath_unpin_beside(pins, d);
+		remove_former(pins, d);
 	}
 	if (err && d->errors == errors)
 		diag_error(d, "replace", "", "what runs can't be put into another's place: %s", strerror(-err));
@@ -328,7 +340,8 @@ int replace_repair(const struct instance *i, struct running *r, struct diag *d)
 
 	if (!(header(r->dp)->pending & RINGLB_PENDING_REPLACED)) {
 		set_frozen(r->dp, 0);
-		return datapath_unpin_beside(i->pins, d);
+		remove_former(i->pins, d);
+		return 0;
 	}
 	err = finish(i->pins, r->dp, r->state, datapath_former(r->dp), d);
 	if (!err)
