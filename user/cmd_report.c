@@ -220,7 +220,9 @@ void cmd_report_plan(struct cmd_context *cx, const struct plan_input *in, const 
 			out_text(o, "  %s\n", plan->operation[i].text);
 			said++;
 		}
-	if (!said)
+	if (!said && was && was->edits && !plan->keeps_edits)
 		out_text(o, "  what was changed live is no longer kept apart from the file, which says the same\n");
+	else if (!said)
+		out_text(o, "  nothing changes but the name of the file: %s\n", plan->next->config->file);
 	flows_text(cx, in, plan);
 }

@@ -295,11 +295,15 @@ static bool changes_configuration(const struct plan *p, const struct state *runn
 static void live_edits(struct plan *p, const struct plan_input *in)
 {
 	const struct state *running = in->running;
+	const char *was, *is = p->next->config->file;
 
-	if (!running || !running->edits)
+	if (!running)
 		return;
+	was = running->config->file;
 	if (!in->keep_edits) {
-		plan_add(p, PLAN_RECORD, 0, 0, NULL, "%s", "");
+		/* Another file is the one that drift is told against from now on. */
+		if (running->edits || (was && is && strcmp(was, is) != 0))
+			plan_add(p, PLAN_RECORD, 0, 0, NULL, "%s", "");
 		return;
 	}
 	for (size_t i = 0; i < running->edits; i++)

@@ -32,7 +32,7 @@ enum plan_kind {
 	PLAN_TABLE_BUILD, /* writes a pool's table into free space, before the switch */
 	PLAN_OWN_BUILD,   /* the same for a service's own table; pool is its place in next->own */
 	PLAN_SETTLE,      /* moved arcs of a pool became ordinary ones */
-	PLAN_RECORD,      /* the list of live edits changes */
+	PLAN_RECORD,      /* the list of live edits ends, or the name of the file changes */
 	PLAN_BACKEND_GONE, /* a leaving backend's flows have ended, or were given up: its index is free after the switch */
 };
 

@@ -502,6 +502,18 @@ def test_flow_table_is_told(lab):
     assert "refused_full" in lab.ringlb("stats").stdout
 
 
+def test_expired_flows_are_none(lab):
+    """A leaving backend goes when its flows have expired, though nothing else has reused their entries."""
+    config = config_of(lab, settle_after="2s")
+    config["services"][0]["track"] = "always"
+    lab.attach(config)
+    lab.connect(VIP4, 80, "20000-20049")
+    assert sum(b["flows"] for b in lab.json("stats")["backends"]) == 50
+    lab.ringlb("backend", "del", "web", "b3")
+    until(lambda: lab.json("stats")["flow_table"]["used"] == 0)
+    until(lambda: lab.ringlb("settle") and "b3" not in state(lab))
+
+
 def test_commands_at_once_serialise(lab):
     lab.attach(config_of(lab, weights=(1, 1, 1, 1)))
     with contextlib.ExitStack() as stack:
@@ -538,6 +550,11 @@ def test_relative_file_name(lab):
     lab.ringlb("attach", lab.config_file.name, cwd=lab.dir)
     shown = lab.json("show")
     assert (shown["file"], shown["drift"]) == (str(lab.config_file), [])
+    other = lab.write(config_of(lab), lab.dir / "other.yaml")
+    assert f"name of the file: {other}" in lab.ringlb("apply", other).stdout
+    assert lab.json("show")["file"] == str(other) and lab.json("show")["generation"] == 1
+    assert "no change" in lab.ringlb("apply", other).stdout
+    lab.ringlb("apply", lab.config_file)
     broken = json.loads(lab.config_file.read_text())
     del broken["hash_key"]
     lab.write(broken)
