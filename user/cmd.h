@@ -42,7 +42,7 @@ struct cmd {
 };
 
 extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_backend, cmd_history, cmd_rollback,
-	cmd_settle, cmd_show, cmd_lookup, cmd_stats, cmd_upgrade, cmd_decap;
+	cmd_settle, cmd_show, cmd_lookup, cmd_ring, cmd_tune, cmd_stats, cmd_upgrade, cmd_decap;
 
 /* What commands share: cmd_common.c. */
 
@@ -50,6 +50,10 @@ struct option;
 struct running;
 struct change;
 struct plan;
+struct pool_view;
+struct pool_trial;
+struct pool_shares;
+struct placement_member;
 struct config;
 
 /*
@@ -70,9 +74,6 @@ bool cmd_privileged(struct cmd_context *cx, const char *command);
 int cmd_running(struct cmd_context *cx, const char *command, struct running *out);
 /* The error for what running_open or change_open gave, unless there is one (errors: how many before); EXIT_FAILED. */
 int cmd_open_failed(struct cmd_context *cx, const char *command, int err, size_t errors);
-/* A time in words: "45 s", "11 m", "3 h". Rounded up, so that what is to pass has passed then. */
-#define CMD_SECONDS_TEXT 24
-const char *cmd_seconds_text(uint32_t seconds, char buf[CMD_SECONDS_TEXT]);
 
 /*
  * --from LIST: calls answer for each line of a file, "-" for standard input, its line end taken off. A line that is not
@@ -91,6 +92,12 @@ struct cmd_lookup_options {
 int cmd_lookup_service(struct cmd_context *cx, const struct cmd_lookup_options *o, const char *service,
 		       const char *source);
 int cmd_lookup_key(struct cmd_context *cx, const struct cmd_lookup_options *o);
+/* ring --compare, of a pool from `source`, with a picture unless svg is NULL; the latter's writer: cmd_ring_compare.c. */
+int cmd_ring_compare(struct cmd_context *cx, const struct pool_view *view, const char *source, const char *svg);
+/* What the members have, as fields; of the configured ones alone, or of new ones too: cmd_ring.c. */
+void cmd_ring_fields(struct cmd_context *cx, const struct pool_trial *t, const struct placement_member *member,
+		     const struct pool_shares *s, bool new_too);
+int cmd_write_svg(struct cmd_context *cx, const char *file, char *svg); /* "-": standard output; frees svg */
 /* config_load for a question: its warnings are check's to tell. NULL after adding its errors. */
 struct config *cmd_config(struct cmd_context *cx, const char *file);
 
@@ -139,7 +146,7 @@ int cmd_change_savable(struct cmd_change *x, const struct state *running);
 void cmd_report_plan(struct cmd_context *cx, const struct plan_input *in, const struct plan *plan);
 /* Its fields in JSON alone. */
 void cmd_report_plan_fields(struct out *o, const struct plan_input *in, const struct plan *plan);
-/* Says what runs, for show and attach; pool NULL: every pool: cmd_report_running.c. EXIT_DONE, or EXIT_FAILED with an error. */
+/* report_running, with its errors told, for show and attach: an exit status. cmd_show.c. */
 int cmd_report_running(struct cmd_context *cx, const struct running *running, const char *pool);
 
 #endif

@@ -124,14 +124,3 @@ int cmd_open_failed(struct cmd_context *cx, const char *command, int err, size_t
 			   cx->instance.pins, strerror(-err));
 	return EXIT_FAILED;
 }
-
-const char *cmd_seconds_text(uint32_t seconds, char buf[CMD_SECONDS_TEXT])
-{
-	if (seconds < 120)
-		snprintf(buf, CMD_SECONDS_TEXT, "%u s", seconds);
-	else if (seconds < 120 * 60)
-		snprintf(buf, CMD_SECONDS_TEXT, "%u m", (seconds + 59) / 60);
-	else
-		snprintf(buf, CMD_SECONDS_TEXT, "%u h", seconds / 3600 + (seconds % 3600 > 0));
-	return buf;
-}

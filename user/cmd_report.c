@@ -116,9 +116,9 @@ static void pool_flows_text(struct cmd_context *cx, const struct config_pool *c,
 {
 	unsigned int none = p->tracked[RINGLB_TRACK_NONE],
 		     kept = p->tracked[RINGLB_TRACK_MOVED] + p->tracked[RINGLB_TRACK_ALWAYS];
-	char silent[CMD_SECONDS_TEXT];
+	char silent[OUT_SECONDS_TEXT];
 
-	cmd_seconds_text((uint32_t)((c->settle_after_ms + 999) / 1000), silent);
+	out_seconds_text((uint32_t)((c->settle_after_ms + 999) / 1000), silent);
 	if (kept)
 		out_text(
 			cx->out,

@@ -32,14 +32,14 @@ static void say(struct out *o, const struct change *c, const char *what, const c
 {
 	uint32_t seconds = arcs_settled_in(&now->arcs, c->in.now, (uint32_t)((config->settle_after_ms + 999) / 1000));
 	double moving = 100 * (double)arcs_moved(&now->arcs) / 4294967296.0;
-	char text[CMD_SECONDS_TEXT];
+	char text[OUT_SECONDS_TEXT];
 
 	out_text(o, "%s %s: ", what, name);
 	if (settled > 0)
 		out_text(o, "%.2f %% of its hash space has settled, ", 100 * settled);
 	if (moving > 0)
 		out_text(o, "%.2f %% still moves, until %s from now at the earliest\n", moving,
-			 cmd_seconds_text(seconds, text));
+			 out_seconds_text(seconds, text));
 	else
 		out_text(o, "nothing moves%s\n", settled > 0 ? " any more" : "");
 }

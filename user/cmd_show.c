@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "cmd.h"
-#include "commit.h"
+#include "report.h"
+
+int cmd_report_running(struct cmd_context *cx, const struct running *running, const char *pool)
+{
+	const struct report_options options = { .instance = cx->instance.name, .pool = pool, .verbose = cx->verbose };
+	int err = report_running(cx->out, running, &options, &cx->diag);
+
+	return err == -EINVAL ? EXIT_BAD : err ? EXIT_FAILED : EXIT_DONE;
+}
 
 static int run(struct cmd_context *cx, int argc, char **argv)
 {

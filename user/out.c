@@ -199,6 +199,17 @@ void out_table_end(struct out *o)
 	o->grid = NULL;
 }
 
+const char *out_seconds_text(uint32_t seconds, char buf[OUT_SECONDS_TEXT])
+{
+	if (seconds < 120)
+		snprintf(buf, OUT_SECONDS_TEXT, "%u s", seconds);
+	else if (seconds < 120 * 60)
+		snprintf(buf, OUT_SECONDS_TEXT, "%u m", (seconds + 59) / 60);
+	else
+		snprintf(buf, OUT_SECONDS_TEXT, "%u h", seconds / 3600 + (seconds % 3600 > 0));
+	return buf;
+}
+
 static void dump(struct out *o, size_t flags)
 {
 	/* 15 digits: fractions of 2^32 come back exactly, and 0.1 stays 0.1. */
@@ -214,6 +225,16 @@ void out_flush_line(struct out *o)
 	o->lines = true;
 	if (o->json && o->root)
 		dump(o, JSON_COMPACT);
+}
+
+char *out_take(struct out *o)
+{
+	char *text = o->root ? json_dumps(o->root, JSON_REAL_PRECISION(15) | JSON_COMPACT) : NULL;
+
+	json_decref(o->root);
+	o->root = NULL;
+	o->depth = 0;
+	return text;
 }
 
 static json_t *diag_list(const struct diag *d, enum diag_level level)

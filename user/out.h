@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What commands say: text for people, or one JSON value for programs, behind one interface. Fields go to the JSON value
- * and are ignored for text; out_text goes to standard output and is ignored for JSON. Only cmd_*.c, main.c and log.c
- * use it.
+ * and are ignored for text; out_text goes to standard output and is ignored for JSON. Only cmd_*.c, main.c, log.c and
+ * report_*.c use it, the last also to make JSON for others than standard output.
  */
 #ifndef RINGLB_OUT_H
 #define RINGLB_OUT_H
@@ -41,6 +41,12 @@ __attribute__((format(printf, 3, 4))) void out_cell(struct out *o, enum out_styl
 void out_row(struct out *o);       /* ends a row */
 void out_table_end(struct out *o); /* prints it */
 
+/* A time in words: "45 s", "11 m", "3 h". Rounded up, so that what is to pass has passed then. */
+#define OUT_SECONDS_TEXT 24
+const char *out_seconds_text(uint32_t seconds, char buf[OUT_SECONDS_TEXT]);
+
+/* What was said so far, as a JSON value in one line, to be freed; what follows starts anew. NULL where it is not JSON. */
+char *out_take(struct out *o);
 /* JSON lines: prints the root value on a line of its own and starts anew. */
 void out_flush_line(struct out *o);
 /*

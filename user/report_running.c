@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What runs, for show and attach. */
+/* What runs: its interfaces, pools and services, and how that differs from the file. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cmd.h"
-#include "commit.h"
 #include "drift.h"
 #include "moved.h"
 #include "old_flows.h"
+#include "report.h"
 
 #define POSITIONS 4294967296.0
 
 struct report {
-	struct cmd_context *cx;
+	struct out *out;
 	const struct running *running;
 	struct old_flows old;
 };
@@ -51,10 +51,8 @@ static size_t pool_takers(const struct state_pool *p)
 	return n;
 }
 
-static void report_interfaces(struct cmd_context *cx, const struct plan_interface *v, size_t count)
+static void report_interfaces(struct out *o, const struct plan_interface *v, size_t count)
 {
-	struct out *o = cx->out;
-
 	out_array(o, "interfaces");
 	out_text(o, "interfaces:\n");
 	out_table(o, "ll");
@@ -81,15 +79,15 @@ static void last_old_packet(struct report *r, const struct state_backend *b)
 	uint32_t last = r->old.last[b->index];
 
 	if (last)
-		out_integer(r->cx->out, "last_old_packet", (int32_t)(r->old.now - last) > 0 ? r->old.now - last : 0);
+		out_integer(r->out, "last_old_packet", (int32_t)(r->old.now - last) > 0 ? r->old.now - last : 0);
 	else
-		out_string(r->cx->out, "last_old_packet", NULL);
+		out_string(r->out, "last_old_packet", NULL);
 }
 
 static void report_backend(struct report *r, const struct state_backend *b, uint64_t length)
 {
 	bool up = backend_takes_flows(b);
-	struct out *o = r->cx->out;
+	struct out *o = r->out;
 	char text[ADDRESS_TEXT];
 
 	out_object(o, NULL);
@@ -122,8 +120,8 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 static void report_moving(struct report *r, const struct state_pool *p)
 {
 	uint64_t moved = arcs_moved(&p->arcs);
-	struct out *o = r->cx->out;
-	char text[CMD_SECONDS_TEXT];
+	struct out *o = r->out;
+	char text[OUT_SECONDS_TEXT];
 	size_t said = 0;
 
 	if (moved) {
@@ -138,10 +136,10 @@ static void report_moving(struct report *r, const struct state_pool *p)
 			continue;
 		out_text(o, "%s%s: ", said++ ? "; " : "  ", b->name);
 		if (wait && last)
-			out_text(o, "last old packet %s ago, ", cmd_seconds_text(r->old.now - last, text));
+			out_text(o, "last old packet %s ago, ", out_seconds_text(r->old.now - last, text));
 		else if (wait)
 			out_text(o, "no old packet yet, ");
-		out_text(o, "safe to remove %s%s", wait ? "in " : "now", wait ? cmd_seconds_text(wait, text) : "");
+		out_text(o, "safe to remove %s%s", wait ? "in " : "now", wait ? out_seconds_text(wait, text) : "");
 	}
 	if (said)
 		out_text(o, "\n");
@@ -151,7 +149,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 {
 	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "points", "share" };
 	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
-	struct out *o = r->cx->out;
+	struct out *o = r->out;
 
 	arcs_shares(&p->arcs, length, p->backends + 1);
 	for (size_t i = 0; i < p->backends; i++)
@@ -188,7 +186,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 /* Backends of a service's own table that its pool does not have: those of the pool it had before. */
 static void report_moving_from(struct report *r, const struct state_pool *own, const struct state_pool *pool)
 {
-	struct out *o = r->cx->out;
+	struct out *o = r->out;
 	char text[ADDRESS_TEXT];
 
 	out_array(o, "moving_from");
@@ -217,7 +215,7 @@ static void report_service(struct report *r, size_t i, bool ready)
 	const struct state_pool *pool = &state->pool[s->pool], *table = state_table(state, i);
 	double moved = share(arcs_moved(&table->arcs));
 	char text[ADDRESS_TEXT], port[8];
-	struct out *o = r->cx->out;
+	struct out *o = r->out;
 
 	snprintf(port, sizeof(port), s->port ? "%u" : "any", s->port);
 	out_object(o, NULL);
@@ -255,7 +253,7 @@ static void report_services(struct report *r, const char *pool, bool attached)
 	static const char *const head[] = { "service", "address",  "port",  "protocol", "pool",
 					    "forward", "affinity", "track", "ready",    "still moving" };
 	const struct state *s = r->running->state;
-	struct out *o = r->cx->out;
+	struct out *o = r->out;
 
 	out_array(o, "services");
 	out_text(o, "services:\n");
@@ -293,59 +291,74 @@ static struct config *read_file(const char *name, char **unknown)
 	return c;
 }
 
-static void report_drift(struct report *r)
+void report_drift_read(const struct running *running, uint32_t now, struct drift *out)
 {
-	const struct state *s = r->running->state;
-	struct out *o = r->cx->out;
-	struct drift drift;
 	char *unknown;
-	struct config *file = read_file(s->config->file, &unknown);
+	struct config *file = read_file(running->state->config->file, &unknown);
 
-	drift_find(s, file, unknown, r->old.now, &drift);
-	out_string(o, "file", *s->config->file == '/' ? s->config->file : NULL);
-	out_array(o, "drift");
-	for (size_t i = 0; i < drift.lines; i++)
-		out_string(o, NULL, drift.line[i]);
-	out_end(o);
-	if (drift.lines)
-		out_text(o, "drift between what runs and %s (live: changed by a command; file: what apply would do):\n",
-			 *s->config->file ? s->config->file : "its file");
-	for (size_t i = 0; i < drift.lines; i++)
-		out_text(o, "  %s\n", drift.line[i]);
-	drift_free(&drift);
+	drift_find(running->state, file, unknown, now, out);
 	free(unknown);
 }
 
-int cmd_report_running(struct cmd_context *cx, const struct running *running, const char *pool)
+static void report_drift(struct report *r, const struct drift *drift)
 {
-	struct report r = { .cx = cx, .running = running };
-	const struct state *s = running->state;
-	struct plan_interface *interface;
-	struct out *o = cx->out;
-	size_t interfaces;
-	int err;
+	const struct state *s = r->running->state;
+	struct out *o = r->out;
 
-	if (pool && !config_find_pool(s->config, pool)) {
-		diag_error(&cx->diag, "unknown-pool", "", "no pool \"%s\": \"ringlb show\" lists them", pool);
-		return EXIT_BAD;
-	}
-	err = old_flows_read(running, &r.old);
-	if (err) {
-		diag_error(&cx->diag, "clock", "", "the program lookup can't be run: %s", strerror(-err));
-		return EXIT_FAILED;
-	}
-	interface = running_interfaces(running, &interfaces);
-	out_string(o, "instance", cx->instance.name);
+	out_string(o, "file", *s->config->file == '/' ? s->config->file : NULL);
+	out_array(o, "drift");
+	for (size_t i = 0; i < drift->lines; i++)
+		out_string(o, NULL, drift->line[i]);
+	out_end(o);
+	if (drift->lines)
+		out_text(o, "drift between what runs and %s (live: changed by a command; file: what apply would do):\n",
+			 *s->config->file ? s->config->file : "its file");
+	for (size_t i = 0; i < drift->lines; i++)
+		out_text(o, "  %s\n", drift->line[i]);
+}
+
+static void report_head(struct report *r, const struct report_options *options)
+{
+	const struct state *s = r->running->state;
+	struct out *o = r->out;
+
+	out_string(o, "instance", options->instance);
 	out_integer(o, "generation", s->generation);
 	out_integer(o, "revision", (int64_t)s->revision);
 	out_string(o, "digest", s->digest);
 	out_string(o, "effective_digest", s->digest);
-	out_text(o, "instance %s: generation %u, revision %llu, digest %s\n", cx->instance.name, s->generation,
+	out_text(o, "instance %s: generation %u, revision %llu, digest %s\n", options->instance, s->generation,
 		 (unsigned long long)s->revision, s->digest);
-	if (cx->verbose)
-		out_text(o, "memory locked: %.1f MiB\n", (double)datapath_locked_bytes(running->dp) / (1 << 20));
-	report_drift(&r);
-	report_interfaces(cx, interface, interfaces);
+	if (options->verbose)
+		out_text(o, "memory locked: %.1f MiB\n", (double)datapath_locked_bytes(r->running->dp) / (1 << 20));
+}
+
+int report_running(struct out *o, const struct running *running, const struct report_options *options, struct diag *d)
+{
+	struct report r = { .out = o, .running = running };
+	const struct state *s = running->state;
+	struct plan_interface *interface;
+	const char *pool = options->pool;
+	struct drift own = { 0 };
+	size_t interfaces;
+	int err;
+
+	if (pool && !config_find_pool(s->config, pool)) {
+		diag_error(d, "unknown-pool", "", "no pool \"%s\": \"ringlb show\" lists them", pool);
+		return -EINVAL;
+	}
+	err = old_flows_read(running, &r.old);
+	if (err) {
+		diag_error(d, "clock", "", "the program lookup can't be run: %s", strerror(-err));
+		old_flows_free(&r.old);
+		return err;
+	}
+	if (!options->drift)
+		report_drift_read(running, r.old.now, &own);
+	interface = running_interfaces(running, &interfaces);
+	report_head(&r, options);
+	report_drift(&r, options->drift ? options->drift : &own);
+	report_interfaces(o, interface, interfaces);
 	out_array(o, "pools");
 	for (size_t i = 0; i < s->pools; i++)
 		if (!pool || !strcmp(s->pool[i].name, pool))
@@ -353,6 +366,7 @@ int cmd_report_running(struct cmd_context *cx, const struct running *running, co
 	out_end(o);
 	report_services(&r, pool, all_attached(interface, interfaces));
 	free(interface);
+	drift_free(&own);
 	old_flows_free(&r.old);
-	return EXIT_DONE;
+	return 0;
 }
