@@ -266,6 +266,17 @@ static void test_slow_start(void **state)
 	     { 101100, "c- c- c-", "a+25 b- c- #2" }, { 101110, "a- a- a-", "a* b* c* all" });
 }
 
+static void test_slow_start_ends_in_panic(void **state)
+{
+	struct config_check check = CHECK;
+
+	(void)state;
+	check.slow_start_ms = 4000;
+	check.panic = 0.5;
+	PLAY(&check, { 1, "=abc", "a+ b+ c+" }, { 10, "a- a- a-", "a- b+ c+" }, { 10000, "a+ a+", "a+0 b+ c+ #1" },
+	     { 10010, "b- b- b- c- c- c-", "a+ b* c* panic" }, { 11500, "b+ b+", "a+25 b+0 c- #1" });
+}
+
 static void test_slow_start_is_at_most_20_steps(void **state)
 {
 	struct config_check check = CHECK;
@@ -286,8 +297,10 @@ static void test_flapping(void **state)
 	     { 10000, "a- a- a-", "a- b+ #1" }, /* 10 s, anew after each failure */
 	     { 11000, "a+ a+", "a- b+ #1" }, { 15000, "a-", "a- b+" }, { 16000, "a+ a+", "a- b+" },
 	     { 25999, "a+", "a- b+" }, { 26000, "a+", "a+ b+" },
-	     /* steady for a minute and what it was held: forgotten */
-	     { 96000, "a- a- a-", "a- b+ #1" }, { 97000, "a+ a+", "a+ b+ #1" });
+	     /* not yet steady for a minute and what it was held: 20 s */
+	     { 95000, "a- a- a-", "a- b+ #1" }, { 95100, "a+ a+", "a- b+ #1" }, { 115100, "a+", "a+ b+" },
+	     /* steady: forgotten */
+	     { 195100, "a- a- a-", "a- b+ #1" }, { 196000, "a+ a+", "a+ b+ #1" });
 }
 
 static void test_hold_is_bounded(void **state)
@@ -328,6 +341,7 @@ static void test_configuration(void **state)
 	/* maint is not checked, and waits when it returns; draining ones are cut when they are down */
 	PLAY(&plain, { 1, "=aBc'", "a+ bu c+" }, { 2, "b- b- b- c- c- c-", "a+ bu c-" },
 	     { 1000, "=abc", "a+ b? c- #1" }, { 1001, "b+", "a+ b+ c-" }, { 1500, "=ABC", "au bu cu" });
+	PLAY(&plain, { 1, "%=aB", "au bu" }, { 2, "=ab", "a+ b?" });
 	/* a check comes, goes, and comes back */
 	PLAY(&plain, { 1, "%=ab", "au bu" }, { 2, "a- a- a-", "au bu" }, { 1000, "=abc", "a+ b+ c?" },
 	     { 1001, "a- a- a-", "a- b+ c?" }, { 2000, "%=abc", "au bu cu #1" }, { 3000, "=abc", "a+ b+ c+ #1" });
@@ -382,8 +396,8 @@ static void test_events(void **state)
 		"pool web: 1 of 3 backends healthy, less than 50%: flows go to all of them",
 		"pool web: has no check any more; all its backends are used",
 	};
-	static const char *const happens[] = { "=ab",      "a- a- a-", "=abc",     "c+",    "a+ a+", "a- a- a-",
-					       "a+ a+ a+", "b- b- b-", "c- c- c-", "b+ b+", "%=abc" };
+	static const char *const happens[] = { "=ab",      "a- a- a-", "=abc",     "c+",   "a+ a+", "a- a- a-",
+					       "a+ a+ a+", "b- b- b-", "c- c- c-", "=abc", "b+ b+", "%=abc" };
 	struct run r = { .check = plain };
 
 	(void)state;
@@ -422,6 +436,10 @@ static void test_unknown(void **state)
 	for (unsigned int i = 0; i < 5; i++)
 		health_result(&r.h, &result, 4);
 	assert_int_equal(named(&r.h, 'a')->checked, 0);
+	for (unsigned int i = 0; i < 3; i++)
+		happen(&r, "a-", 5); /* out from the first, and so never went down */
+	assert_false(named(&r.h, 'a')->waiting);
+	assert_int_equal(named(&r.h, 'a')->downs, 0);
 	health_free(&r.h);
 }
 
@@ -595,14 +613,23 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rise_and_fall), cmocka_unit_test(test_one_commit),
-		cmocka_unit_test(test_failed_commit), cmocka_unit_test(test_added),
-		cmocka_unit_test(test_all_down),      cmocka_unit_test(test_panic),
-		cmocka_unit_test(test_slow_start),    cmocka_unit_test(test_slow_start_is_at_most_20_steps),
-		cmocka_unit_test(test_flapping),      cmocka_unit_test(test_hold_is_bounded),
-		cmocka_unit_test(test_configuration), cmocka_unit_test(test_restored),
-		cmocka_unit_test(test_age),           cmocka_unit_test(test_events),
-		cmocka_unit_test(test_unknown),       cmocka_unit_test(test_random),
+		cmocka_unit_test(test_rise_and_fall),
+		cmocka_unit_test(test_one_commit),
+		cmocka_unit_test(test_failed_commit),
+		cmocka_unit_test(test_added),
+		cmocka_unit_test(test_all_down),
+		cmocka_unit_test(test_panic),
+		cmocka_unit_test(test_slow_start),
+		cmocka_unit_test(test_slow_start_ends_in_panic),
+		cmocka_unit_test(test_slow_start_is_at_most_20_steps),
+		cmocka_unit_test(test_flapping),
+		cmocka_unit_test(test_hold_is_bounded),
+		cmocka_unit_test(test_configuration),
+		cmocka_unit_test(test_restored),
+		cmocka_unit_test(test_age),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests_name("health", tests, NULL, NULL);
