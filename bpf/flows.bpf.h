@@ -11,25 +11,35 @@
 
 #include "ring.bpf.h"
 
-/* What the steps below need, in a block of its own so that the ordinary path keeps its values in registers. */
+/*
+ * What the steps below need, in a block of its own so that the ordinary path keeps its values in registers. No pointers
+ * and no padding: keep_flow_in_table() is a global function, which the verifier looks at once and not for every way that
+ * leads to it.
+ */
 struct tracked {
-	const struct ringlb_tables *tables;
-	const struct ringlb_service *service;
 	__u64 fingerprint;
+	__u64 cold; /* offset of the arc's struct ringlb_cold in `tables` */
 	__u32 position;
-	__u32 at;      /* the arc's place in the table */
-	__u32 owner;   /* indices of backends */
+	__u32 owner; /* indices of backends */
 	__u32 previous;
 	__u32 backend; /* the answer */
-	__u32 now;
+	__u32 now;     /* stamp */
+	__u32 settle_after;
 	__u32 sequence;
+	__u32 network; /* offset of the IP header */
+	__u16 service; /* index */
+	__u8 track;
 	__u8 protocol;
-	__u8 tcp_flags;
+	__u8 tcp_flags; /* TCP_*; 0 for other protocols */
 	bool payload;
+	bool ipv6;
 	bool moved;
 	bool known; /* the flow table had the answer */
 	bool writes;
+	bool frozen; /* nothing new is remembered */
+	__u8 reserved[5];
 };
+_Static_assert(sizeof(struct tracked) == 64, "tracked");
 
 #define COUNT_FLOW(member)                                                                                             \
 	do {                                                                                                           \
@@ -75,16 +85,20 @@ static __always_inline void write_word(__u64 *word, __u64 value)
 	*(volatile __u64 *)word = value;
 }
 
-static __always_inline bool is_expired(const struct ringlb_flow *e, __u32 now)
+static __always_inline bool swap_word(__u64 *word, __u64 old, __u64 value)
 {
-	return (__s32)(now - (__u32)(read_word(&e->established) >> 32)) >= 0;
+	return __sync_val_compare_and_swap(word, old, value) == old;
 }
 
-static __always_inline __u32 deadline(const struct tracked *f, bool closing)
+static __always_inline bool is_expired(__u64 established, __u32 now)
 {
-	__u32 seconds = f->service->settle_after;
+	return (__s32)(now - (__u32)(established >> 32)) >= 0;
+}
 
-	return f->now + (closing && seconds > RINGLB_CLOSING_SECONDS ? RINGLB_CLOSING_SECONDS : seconds);
+/* Upper half of `established`. The second that has begun does not count: that many whole ones are to pass. */
+static __always_inline __u64 deadline(const struct tracked *f, __u32 seconds)
+{
+	return (__u64)(f->now + seconds + 1) << 32;
 }
 
 static __always_inline struct ringlb_flow *flow_find(struct ringlb_flow_bucket *bucket, __u64 fingerprint)
@@ -103,17 +117,19 @@ static __always_inline struct ringlb_flow *flow_room(struct ringlb_flow_bucket *
 	struct ringlb_flow *room = NULL;
 	__u32 openings = 0;
 
+	if (f->frozen)
+		return NULL;
 #pragma unroll
 	for (__u32 i = 0; i < RINGLB_FLOWS_PER_BUCKET; i++) {
 		struct ringlb_flow *e = &bucket->flow[i];
-		__u64 fingerprint = read_word(&e->fingerprint);
+		__u64 fingerprint = read_word(&e->fingerprint), established = read_word(&e->established);
 
 		if (fingerprint == RINGLB_FLOW_BUSY)
 			continue;
-		if (!fingerprint || is_expired(e, f->now))
+		if (!fingerprint || is_expired(established, f->now))
 			room = e;
 		else
-			openings += !(__u32)read_word(&e->established);
+			openings += !(__u32)established;
 	}
 	if (opening && openings >= RINGLB_OPENINGS_PER_BUCKET) {
 		if (f->writes)
@@ -125,23 +141,31 @@ static __always_inline struct ringlb_flow *flow_room(struct ringlb_flow_bucket *
 	return room;
 }
 
-/* Takes the place; the caller fills it in and then gives it its fingerprint. */
+/*
+ * Takes the place; the caller fills it in and then gives it its fingerprint. An expired entry may see a packet of its own
+ * flow at this moment: whoever swaps `established` first has it.
+ */
 static __always_inline bool flow_claim(struct ringlb_flow *e, const struct tracked *f)
 {
-	__u64 was = read_word(&e->fingerprint);
+	__u64 was = read_word(&e->fingerprint), established = read_word(&e->established);
 
-	if (was == RINGLB_FLOW_BUSY || (was && !is_expired(e, f->now)) ||
-	    __sync_val_compare_and_swap(&e->fingerprint, was, RINGLB_FLOW_BUSY) != was)
+	if (was == RINGLB_FLOW_BUSY)
+		return false;
+	if (was && (!is_expired(established, f->now) ||
+		    !swap_word(&e->established, established, deadline(f, RINGLB_OPENING_SECONDS))))
+		return false;
+	if (!swap_word(&e->fingerprint, was, RINGLB_FLOW_BUSY))
 		return false;
 	if (was)
 		COUNT_FLOW(reused);
-	write_word(&e->place, (__u64)f->position << 32 | (__u32)f->service->index << 16);
+	write_word(&e->place, (__u64)f->position << 32 | (__u32)f->service << 16);
 	return true;
 }
 
-static __always_inline void flow_release(struct ringlb_flow *e, __u64 fingerprint)
+/* The entry's words are in place: packets may find it. A swap, for its barrier. */
+static __always_inline void flow_show(struct ringlb_flow *e, __u64 fingerprint)
 {
-	__sync_val_compare_and_swap(&e->fingerprint, RINGLB_FLOW_BUSY, fingerprint);
+	swap_word(&e->fingerprint, RINGLB_FLOW_BUSY, fingerprint);
 }
 
 /* Where a flow goes that nothing is remembered of. */
@@ -150,65 +174,111 @@ static __always_inline __u32 unknown_flow(const struct tracked *f)
 	return f->moved ? f->previous : f->owner;
 }
 
+/* The arc can't settle before settle_after has passed since then. */
+static __always_inline void stamp_arc(const struct tracked *f, __u32 stamp)
+{
+	__u32 zero = 0;
+	const struct ringlb_tables *t = bpf_map_lookup_elem(&tables, &zero);
+	struct ringlb_cold *cold = t && f->moved ? (void *)table_at(t, f->cold) : NULL;
+
+	if (cold && (__s32)(stamp - cold->stamp) > 0)
+		cold->stamp = stamp;
+}
+
+/*
+ * A packet that opens a flow and can't be remembered goes where the flow's later packets will go. The arc stays moved
+ * until they come, and not longer: a flood is not to keep it so.
+ */
+static __always_inline void refuse(struct tracked *f)
+{
+	__u32 ago = f->settle_after > RINGLB_OPENING_SECONDS ? f->settle_after - RINGLB_OPENING_SECONDS : 0;
+
+	f->backend = unknown_flow(f);
+	if (f->writes && f->backend != f->owner)
+		stamp_arc(f, f->now - ago);
+}
+
 static __always_inline void open_anew(struct ringlb_flow_bucket *bucket, struct tracked *f, __u64 opening)
 {
 	struct ringlb_flow *e = flow_room(bucket, f, true);
 
 	if (!e || (f->writes && !flow_claim(e, f))) {
-		f->backend = unknown_flow(f); /* where its later packets will go */
+		refuse(f);
 		return;
 	}
 	f->backend = f->owner;
 	if (!f->writes)
 		return;
-	write_word(&e->established, (__u64)(f->now + RINGLB_OPENING_SECONDS) << 32);
+	write_word(&e->established, deadline(f, RINGLB_OPENING_SECONDS));
 	write_word(&e->opening, opening);
-	flow_release(e, f->fingerprint);
+	flow_show(e, f->fingerprint);
 	COUNT_FLOW(opened);
+}
+
+/* Sets or clears RINGLB_FLOW_CLOSING. A swap, for the entry may have been given to another flow. */
+static __always_inline bool flow_flag(struct ringlb_flow *e, bool set)
+{
+	__u64 place = read_word(&e->place);
+	__u64 flagged = set ? place | RINGLB_FLOW_CLOSING : place & ~(__u64)RINGLB_FLOW_CLOSING;
+
+	if (flagged != place)
+		swap_word(&e->place, place, flagged);
+	return set;
 }
 
 /* A packet that opens a flow. */
 static __always_inline void open_flow(struct ringlb_flow_bucket *bucket, struct tracked *f)
 {
+	__u64 opening = (__u64)f->sequence << 32 | choice_of(f->owner), was, established;
 	struct ringlb_flow *e = flow_find(bucket, f->fingerprint);
-	__u64 opening = e ? read_word(&e->opening) : 0;
 
-	if (f->owner >= RINGLB_NO_BACKEND) {
-		f->backend = f->owner;
+	f->backend = f->owner;
+	if (f->owner >= RINGLB_NO_BACKEND)
+		return;
+	if (!e) {
+		open_anew(bucket, f, opening);
 		return;
 	}
-	if (e && (__u32)(opening >> 32) == f->sequence && choice_counts(opening)) { /* sent again */
-		f->backend = opening & 0xffff;
+	was = read_word(&e->opening);
+	established = read_word(&e->established);
+	if (was >> 32 == f->sequence && choice_counts(was)) { /* sent again */
+		f->backend = was & 0xffff;
 		f->known = true;
-	} else {
-		opening = (__u64)f->sequence << 32 | choice_of(f->owner);
-		if (!e) {
-			open_anew(bucket, f, opening);
-			return;
-		}
-		f->backend = f->owner;
-		if (f->writes)
-			write_word(&e->opening, opening);
+	} else if (f->frozen) { /* where its later packets will go */
+		if (choice_counts(established))
+			f->backend = established & 0xffff;
+		else if (!(__u32)established)
+			f->backend = unknown_flow(f);
+		return;
+	} else if (f->writes && !swap_word(&e->opening, was, opening)) {
+		refuse(f); /* the entry is being given to another flow */
+		return;
+	} else if (f->writes) {
+		flow_flag(e, false);
 	}
-	if (f->writes && !(__u32)read_word(&e->established))
-		write_word(&e->established, (__u64)(f->now + RINGLB_OPENING_SECONDS) << 32);
+	if (f->writes && is_expired(established, f->now + RINGLB_OPENING_SECONDS))
+		swap_word(&e->established, established, deadline(f, RINGLB_OPENING_SECONDS) | (__u32)established);
 }
 
-/* Moves the entry's deadline on with the flow's packets. */
-static __always_inline void flow_refresh(struct ringlb_flow *e, const struct tracked *f, __u64 established)
+/* Moves the entry's deadline on with the flow's packets, and keeps its choice. A swap lost is another packet's won. */
+static __always_inline void flow_refresh(struct ringlb_flow *e, const struct tracked *f, __u64 established,
+					 __u32 choice)
 {
-	__u64 place = read_word(&e->place), flagged = place;
+	__u32 seconds = f->settle_after;
+	bool closing;
 	__u64 next;
 
 	if (f->tcp_flags & (TCP_FIN | TCP_RST))
-		flagged |= RINGLB_FLOW_CLOSING;
+		closing = flow_flag(e, true);
 	else if (f->payload)
-		flagged &= ~(__u64)RINGLB_FLOW_CLOSING;
-	next = (__u64)deadline(f, flagged & RINGLB_FLOW_CLOSING) << 32 | (__u32)established;
-	if (flagged != place)
-		write_word(&e->place, flagged);
-	if (next != established)
-		__sync_val_compare_and_swap(&e->established, established, next);
+		closing = flow_flag(e, false);
+	else
+		closing = read_word(&e->place) & RINGLB_FLOW_CLOSING;
+	if (closing && seconds > RINGLB_CLOSING_SECONDS)
+		seconds = RINGLB_CLOSING_SECONDS;
+	next = deadline(f, seconds) | choice;
+	if (next != established && swap_word(&e->established, established, next) && choice != (__u32)established)
+		COUNT_FLOW(established);
 }
 
 /* Remembers a flow in the middle, for `track: always`: where there is room. */
@@ -221,93 +291,117 @@ static __always_inline bool remember(struct ringlb_flow_bucket *bucket, const st
 		return false;
 	if (!f->writes)
 		return true;
-	write_word(&e->established, (__u64)deadline(f, false) << 32 | choice);
+	write_word(&e->established, deadline(f, f->settle_after) | choice);
 	write_word(&e->opening, 0);
-	flow_release(e, f->fingerprint);
+	flow_show(e, f->fingerprint);
 	COUNT_FLOW(established);
 	return true;
 }
 
-/* A packet of a flow that the table has an entry for. */
-static __always_inline void known_flow(struct ringlb_flow *e, struct tracked *f)
+/*
+ * Whether the packet belongs to the SYN that the entry remembers. Data that does not is a living connection's: that SYN
+ * was a stray, and forgotten before the connection's sequence numbers come by its own. It is not forgotten when its
+ * connection is established, for it may still be sent again.
+ */
+static __always_inline bool follows_opening(struct ringlb_flow *e, const struct tracked *f, __u64 opening)
+{
+	if (!(__u32)opening)
+		return false;
+	if (f->sequence - (__u32)(opening >> 32) - 1 < RINGLB_OPENING_WINDOW)
+		return choice_counts(opening);
+	if (f->payload && f->writes)
+		swap_word(&e->opening, opening, 0);
+	return false;
+}
+
+/* A packet of a TCP connection that the table has an entry for. */
+static __always_inline void known_connection(struct ringlb_flow *e, struct tracked *f)
 {
 	__u64 established = read_word(&e->established), opening = read_word(&e->opening);
+	bool begins = follows_opening(e, f, opening) && (__u32)opening != (__u32)established;
+	__u32 choice = begins ? opening : established;
 
-	if ((__u32)opening && f->sequence - (__u32)(opening >> 32) - 1 < RINGLB_OPENING_WINDOW &&
-	    choice_counts(opening)) {
-		/* Its SYN was ours: the place is the established connection's from now on. */
-		established = (__u64)deadline(f, false) << 32 | (__u32)opening;
-		if (f->writes) {
-			write_word(&e->established, established);
-			write_word(&e->opening, 0);
-			COUNT_FLOW(established);
-		}
-	}
-	if (!(__u32)established) {
+	if (!choice) {
 		f->backend = unknown_flow(f);
 		return;
 	}
 	f->known = true;
-	if (choice_counts(established)) {
-		f->backend = established & 0xffff;
-	} else {
+	f->backend = choice & 0xffff;
+	if (!begins && !choice_counts(choice)) {
 		f->backend = f->owner;
 		if (f->writes)
 			COUNT_FLOW(lost_backend);
-		if (f->protocol != IPPROTO_TCP) /* such a flow can go on with another backend: stay there then */
-			established = choice_of(f->owner);
 	}
+	/* Whom a SYN was forged for answers with RST: no connection begins. */
+	if (f->writes && !(begins && f->tcp_flags & TCP_RST))
+		flow_refresh(e, f, established, choice);
+}
+
+/* The same where there is no handshake: nothing but silence ends a flow, and with another backend it can go on. */
+static __always_inline void known_exchange(struct ringlb_flow *e, struct tracked *f)
+{
+	__u64 established = read_word(&e->established);
+	__u32 choice = established;
+
+	f->known = !is_expired(established, f->now) && choice_counts(choice);
+	if (!f->known)
+		choice = choice_of(f->owner);
+	f->backend = f->known ? choice & 0xffff : f->owner;
 	if (f->writes)
-		flow_refresh(e, f, established);
+		flow_refresh(e, f, established, choice);
 }
 
 /* Any other packet. */
 static __always_inline void continue_flow(struct ringlb_flow_bucket *bucket, struct tracked *f)
 {
 	struct ringlb_flow *e = flow_find(bucket, f->fingerprint);
-	bool tcp = f->protocol == IPPROTO_TCP;
 
-	/* Nothing but silence ends a flow without handshake: after it the 5-tuple is another flow's. */
-	if (e && (tcp || !is_expired(e, f->now))) {
-		known_flow(e, f);
+	if (e && f->protocol == IPPROTO_TCP) {
+		known_connection(e, f);
+		return;
+	}
+	if (e) {
+		known_exchange(e, f);
 		return;
 	}
 	f->backend = unknown_flow(f);
-	if (f->service->track != RINGLB_TRACK_ALWAYS)
+	if (f->track != RINGLB_TRACK_ALWAYS || f->tcp_flags & (TCP_FIN | TCP_RST))
 		return;
-	if (!tcp && f->owner < RINGLB_NO_BACKEND && remember(bucket, f, f->owner))
-		f->backend = f->owner;
-	else if (tcp)
+	if (f->protocol == IPPROTO_TCP)
 		remember(bucket, f, f->backend);
+	else if (f->owner < RINGLB_NO_BACKEND && remember(bucket, f, f->owner))
+		f->backend = f->owner;
 }
 
 /* What shows later that the arc can settle, and that the backend can be switched off. */
 static __always_inline void stamp_old(const struct tracked *f)
 {
-	struct ringlb_backend *b = bpf_map_lookup_elem(&backends, &f->backend);
-	struct ringlb_cold *cold = (void *)table_at(f->tables, f->service->cold_off + (__u64)f->at * sizeof(*cold));
+	__u32 backend = f->backend; /* kernel 6.1 takes a key from the stack only */
+	struct ringlb_backend *b = bpf_map_lookup_elem(&backends, &backend);
 
-	if (cold && f->moved && cold->stamp != f->now)
-		cold->stamp = f->now;
+	stamp_arc(f, f->now);
 	if (b && b->last_old != f->now)
 		b->last_old = f->now;
 }
 
-static __noinline int tracked_flow(struct tracked *f)
+/* Fills in backend and known. Returns 0. */
+__noinline int keep_flow_in_table(struct xdp_md *ctx, struct tracked *f)
 {
-	__u32 bucket_at;
+	struct segment segment = {};
 	struct ringlb_flow_bucket *bucket;
-	const struct ringlb_cold *cold;
+	__u32 at;
 
 	if (!f)
 		return 0;
-	bucket_at = (__u64)(__u32)f->fingerprint * sizes.flow_buckets >> 32;
-	bucket = bpf_map_lookup_elem(&flows, &bucket_at);
-	cold = table_at(f->tables, f->service->cold_off + (__u64)f->at * sizeof(*cold));
-	if (!bucket || !cold)
+	if (f->protocol == IPPROTO_TCP && !parse_segment(ctx, f->network, f->ipv6, &segment))
 		return 0;
-	f->previous = f->moved ? table_backend(f->tables, f->service, cold->previous) : f->owner;
-	f->now = bpf_jiffies64() / f->tables->hz;
+	f->sequence = segment.sequence;
+	f->tcp_flags = segment.flags;
+	f->payload = segment.payload;
+	at = (__u64)(__u32)f->fingerprint * sizes.flow_buckets >> 32;
+	bucket = bpf_map_lookup_elem(&flows, &at);
+	if (!bucket)
+		return 0;
 	if (opens_flow(f)) {
 		open_flow(bucket, f);
 	} else {
@@ -318,30 +412,40 @@ static __noinline int tracked_flow(struct tracked *f)
 	return 0;
 }
 
-/* Fills in backend and previous. */
-static __always_inline void keep_flow(struct choice *c, const struct packet *p, __u32 at, bool writes)
+static __always_inline __u32 previous_owner(const struct choice *c, __u64 cold_off)
 {
+	const struct ringlb_cold *cold = table_at(c->tables, cold_off);
+
+	return cold ? table_backend(c->tables, c->service, cold->previous) : TABLE_FAULT;
+}
+
+/* Fills in backend, previous and tracked. `at` is the arc's place in the table. */
+static __always_inline void keep_flow(struct xdp_md *ctx, struct choice *c, const struct packet *p, __u32 at,
+				      bool writes)
+{
+	const struct ringlb_service *s = c->service;
 	struct tracked f = {
-		.tables = c->tables,
-		.service = c->service,
-		.fingerprint = c->service->affinity == RINGLB_AFFINITY_FLOW ? c->fingerprint :
-									      flow_fingerprint(c->root, p),
+		.fingerprint = s->affinity == RINGLB_AFFINITY_FLOW ? c->fingerprint : flow_fingerprint(c->root, p),
+		.cold = s->cold_off + (__u64)at * sizeof(struct ringlb_cold),
 		.position = c->position,
-		.at = at,
 		.owner = c->owner,
-		.previous = c->owner,
 		.backend = c->owner,
-		.sequence = p->sequence,
+		.now = bpf_jiffies64() / c->tables->hz,
+		.settle_after = s->settle_after,
+		.network = p->network,
+		.service = s->index,
+		.track = s->track,
 		.protocol = p->protocol,
-		.tcp_flags = p->tcp_flags,
-		.payload = p->payload,
+		.ipv6 = p->ipv6,
 		.moved = c->moved,
 		.writes = writes,
+		.frozen = c->tables->frozen,
 	};
 
 	if (f.fingerprint <= RINGLB_FLOW_BUSY)
 		f.fingerprint = RINGLB_FLOW_BUSY + 1;
-	tracked_flow(&f);
+	f.previous = c->moved ? previous_owner(c, f.cold) : c->owner;
+	keep_flow_in_table(ctx, &f);
 	c->backend = f.backend;
 	c->previous = f.previous;
 	c->tracked = f.known;

@@ -44,9 +44,6 @@ struct packet {
 	__u8 protocol; /* TCP or UDP; 0, with ports 0, where they are not to be used, and `fault` says why */
 	__u8 tos;      /* DSCP and ECN */
 	bool ipv6;
-	__u8 tcp_flags; /* TCP_*; 0 for other protocols */
-	bool payload;   /* TCP: the segment carries data */
-	__u32 sequence; /* TCP */
 	enum ringlb_verdict fault; /* the verdict if the packet is for a service address */
 	__u32 frame;               /* bytes */
 	__u32 network;             /* offset of the IP header */
@@ -85,9 +82,6 @@ static __always_inline enum ringlb_verdict parse_ports(struct packet *p, void *t
 			return RINGLB_VERDICT_DROPPED_MALFORMED;
 		p->client_port = tcp->source;
 		p->service_port = tcp->dest;
-		p->tcp_flags = *((__u8 *)tcp + TCP_FLAGS_OFFSET);
-		p->payload = rest > tcp->doff * 4u;
-		p->sequence = bpf_ntohl(tcp->seq);
 	} else if (protocol == IPPROTO_UDP) {
 		struct udphdr *udp = transport;
 
@@ -180,9 +174,6 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 
 	p->frame = end - data;
 	p->protocol = 0;
-	p->tcp_flags = 0;
-	p->payload = false;
-	p->sequence = 0;
 	p->client_port = 0;
 	p->service_port = 0;
 	if (ethertype == bpf_htons(ETH_P_IP))
@@ -190,6 +181,44 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 	if (ethertype == bpf_htons(ETH_P_IPV6))
 		return parse_ipv6(p, data + p->network, end);
 	return RINGLB_VERDICT_PASSED_NOT_IP;
+}
+
+/* What a TCP segment means for its connection. */
+struct segment {
+	__u32 sequence;
+	__u8 flags;   /* TCP_* */
+	bool payload; /* it carries data */
+};
+
+/*
+ * Reads the segment of a packet that parse() found to be one, where flows are kept: elsewhere nobody pays for it. False
+ * only where the two disagree. `network` is the packet's.
+ */
+static __always_inline bool parse_segment(struct xdp_md *ctx, __u32 network, bool ipv6, struct segment *s)
+{
+	void *end = (void *)(long)ctx->data_end, *ip = (void *)(long)ctx->data + (network & 0x3f);
+	struct ipv6hdr *ip6 = ip;
+	struct iphdr *ip4 = ip;
+	struct tcphdr *tcp;
+	__u32 rest;
+
+	if (ipv6) {
+		if ((void *)(ip6 + 1) > end)
+			return false;
+		tcp = (void *)(ip6 + 1);
+		rest = bpf_ntohs(ip6->payload_len);
+	} else {
+		if ((void *)(ip4 + 1) > end)
+			return false;
+		tcp = ip + ip4->ihl * 4;
+		rest = bpf_ntohs(ip4->tot_len) - ip4->ihl * 4;
+	}
+	if ((void *)(tcp + 1) > end)
+		return false;
+	s->sequence = bpf_ntohl(tcp->seq);
+	s->flags = *((__u8 *)tcp + TCP_FLAGS_OFFSET);
+	s->payload = rest > tcp->doff * 4u;
+	return true;
 }
 
 #endif

@@ -39,7 +39,7 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 	c->backend = c->owner;
 	c->previous = c->owner;
 	if (unlikely(keeps_flows(c)))
-		keep_flow(c, p, at, writes);
+		keep_flow(ctx, c, p, at, writes);
 	if (likely(c->backend < RINGLB_NO_BACKEND))
 		return GO_ON;
 	return c->backend == RINGLB_NO_BACKEND ? RINGLB_VERDICT_DROPPED_NO_BACKEND : RINGLB_VERDICT_DROPPED_INTERNAL;

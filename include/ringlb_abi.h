@@ -178,7 +178,7 @@ _Static_assert(sizeof(struct ringlb_service) == 64, "ringlb_service");
 struct ringlb_cold {
 	__u16 previous; /* as `owner`: local to the table */
 	__u16 reserved;
-	__u32 stamp; /* of the last packet that did not go to the owner, but for those that open a flow */
+	__u32 stamp; /* of the last packet that did not go to the owner; for those that open a flow see refuse() in bpf/ */
 };
 _Static_assert(sizeof(struct ringlb_cold) == 8, "ringlb_cold");
 
@@ -207,7 +207,8 @@ _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
  *
  * The fingerprint is the whole SipHash of the 5-tuple as `affinity: flow` hashes it (0 is made 2), whatever the service's
  * affinity. An entry is claimed by setting a free or expired one's fingerprint to RINGLB_FLOW_BUSY by compare-and-swap,
- * filled in, and then given its own. User space frees one by writing 0.
+ * filled in, and then given its own; an expired one's `established` is swapped before, so that a packet of its flow at
+ * the same moment loses or wins. What packets change in an entry they swap, too. User space frees one by writing 0.
  *
  * A choice (incarnation << 16 | backend, backend an index in the map backends) counts only while the backend has that
  * incarnation. Incarnations start at 1, so a choice is never 0.
@@ -215,7 +216,7 @@ _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
 struct ringlb_flow {
 	__u64 fingerprint; /* 0: free */
 	__u64 established; /* deadline << 32 | choice; choice 0: none yet. From the deadline, a stamp, on it is expired */
-	__u64 opening;     /* the SYN's sequence number << 32 | choice; choice 0: none */
+	__u64 opening;     /* the last SYN's sequence number << 32 | choice; choice 0: none, or known to be a stray */
 	__u64 place;       /* position << 32 | service index << 16 | RINGLB_FLOW_* flags */
 };
 _Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
