@@ -15,10 +15,10 @@ usage() {
 
 packages() {
 	echo gcc make pkgconf libc6-dev linux-libc-dev clang llvm bpftool scdoc \
-		libbpf-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libxxhash-dev
+		libbpf-dev libcurl4-openssl-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libxxhash-dev
 	echo bash coreutils curl ethtool iproute2 procps python3 util-linux
 	[[ $1 == demo ]] && return
-	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev \
+	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev openssl \
 		haproxy iputils-ping jq libmemcached-tools netcat-openbsd nginx-light python3-pytest python3-scapy \
 		python3-yaml redis-server tcpdump
 	[[ $1 == test ]] && return
