@@ -68,6 +68,13 @@ int arcs_change(const struct arcs *old, const uint16_t *number, const struct arc
 	return 0;
 }
 
+uint32_t arc_settles_in(const struct arc *a, uint32_t now, uint32_t settle_after)
+{
+	int64_t silent = (int32_t)(now - a->stamp);
+
+	return silent > settle_after ? 0 : (uint32_t)(settle_after + 1 - silent);
+}
+
 size_t arcs_settle(struct arcs *arcs, uint32_t now, uint32_t settle_after, bool force)
 {
 	struct arcs out = { .arc = arcs->arc }; /* in place: never longer */
@@ -76,7 +83,7 @@ size_t arcs_settle(struct arcs *arcs, uint32_t now, uint32_t settle_after, bool 
 	for (size_t i = 0; i < arcs->count; i++) {
 		struct arc a = arcs->arc[i];
 
-		if (a.moved && (force || (int32_t)(now - a.stamp) >= (int32_t)settle_after)) {
+		if (a.moved && (force || !arc_settles_in(&a, now, settle_after))) {
 			a = ordinary(a.last, a.owner);
 			settled++;
 		}
@@ -101,10 +108,9 @@ uint32_t arcs_settled_in(const struct arcs *arcs, uint32_t now, uint32_t settle_
 	uint32_t longest = 0;
 
 	for (size_t i = 0; i < arcs->count; i++) {
-		int32_t silent = (int32_t)(now - arcs->arc[i].stamp);
+		uint32_t in = arcs->arc[i].moved ? arc_settles_in(&arcs->arc[i], now, settle_after) : 0;
 
-		if (arcs->arc[i].moved && silent < (int32_t)settle_after && settle_after - (uint32_t)silent > longest)
-			longest = settle_after - (uint32_t)silent;
+		longest = in > longest ? in : longest;
 	}
 	return longest;
 }

@@ -25,6 +25,11 @@
 int arcs_change(const struct arcs *old, const uint16_t *number, const struct arcs *ring, const uint8_t *alive,
 		uint32_t now, struct arcs *out);
 /*
+ * Seconds until a moved arc may settle; 0: now. A stamp is the second in which something came, so that settle_after whole
+ * ones have passed only when one more has begun.
+ */
+uint32_t arc_settles_in(const struct arc *a, uint32_t now, uint32_t settle_after);
+/*
  * Makes moved arcs ordinary that have sent nothing but to their owner for settle_after seconds, all of them with force.
  * Returns the number of arcs that settled. The flow table's entries of a settled arc are to be deleted before it moves
  * again.

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "moved.h"
+
 /* Arcs that may still send to their previous owner, and for how long. */
 static void wait_for_arcs(struct old_flows *o, const struct state_pool *p, const struct config_pool *c)
 {
@@ -11,14 +13,12 @@ static void wait_for_arcs(struct old_flows *o, const struct state_pool *p, const
 
 	for (size_t i = 0; i < p->arcs.count; i++) {
 		const struct arc *a = &p->arcs.arc[i];
-		int32_t silent = (int32_t)(o->now - a->stamp);
-		uint32_t *wait;
+		uint32_t in = arc_settles_in(a, o->now, settle), *wait;
 
-		if (!a->moved || a->previous >= p->backends || silent >= (int32_t)settle)
+		if (!a->moved || a->previous >= p->backends)
 			continue;
 		wait = &o->wait[p->backend[a->previous].index];
-		if (settle - (uint32_t)silent > *wait)
-			*wait = settle - (uint32_t)silent;
+		*wait = in > *wait ? in : *wait;
 	}
 }
 

@@ -188,7 +188,7 @@ static void test_settles(void **state)
 			case_change(&c);
 		}
 		case_apply(&i, &c);
-		i.now += 900;
+		i.now += 901;
 		case_apply(&i, &c);
 		case_apply(&fresh, &c);
 		assert_int_equal(i.running->owns, 0);
