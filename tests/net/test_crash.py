@@ -4,8 +4,6 @@ Commands killed at chosen moments (crash.c), under traffic. After each: packets 
 old or the new configuration, the next command completes or takes back what was left undone and says so.
 """
 import contextlib
-import copy
-import ctypes
 import json
 import os
 import random
@@ -21,7 +19,7 @@ sys.path.append(str(TOP / "tests"))
 import bpf  # noqa: E402
 
 SOURCES = [source("198.18.0.1", p) for p in range(20000, 20100)]
-WAIT = 1.2  # seconds: longer than settle_after
+WAIT = 2.1  # seconds: longer than settle_after
 PENDING_AT = 16  # struct ringlb_tables.pending
 
 
@@ -78,8 +76,10 @@ class Crashes:
         owners = [a["backend"] for vip in (VIP4, VIP4B) for a in self.lab.lookups(f"{vip}:{PORT}/tcp", SOURCES)]
         return shown["digest"], self.lab.ringlb("show", "--config").stdout, owners
 
-    def generation(self):
-        return self.lab.json("show")["generation"]
+    def numbers(self):
+        """Generation and revision."""
+        shown = self.lab.json("show")
+        return shown["generation"], shown["revision"]
 
     def pinned(self):
         top = self.lab.dir / "bpf/lb"
@@ -115,12 +115,12 @@ class Crashes:
 
     def assert_one(self, before, old, new):
         """Exactly what ran before or what was to run does. True for the latter."""
-        now, generation = self.answers(), self.generation()
-        if generation == before:
-            assert now == self.says[old]
+        now, (generation, revision) = self.answers(), self.numbers()
+        if revision == before[1]:
+            assert (now, generation) == (self.says[old], before[0])
             return False
-        assert generation == before + 1
-        assert now == self.says[new]
+        assert revision == before[1] + 1
+        assert (now, generation) == (self.says[new], before[0] + (new != old))
         return True
 
     def forget_history(self):
@@ -130,24 +130,24 @@ class Crashes:
 
     def undone(self):
         """What a killed command left, by the codes of the warnings that the next one owes."""
-        shown = {f"{self.generation():06}.yaml"}
-        later = [r for r in self.records() if r > max(shown) and r.endswith(".yaml") and r[0] != "."]
+        shown = f"{self.numbers()[0]:06}.yaml"
+        later = [r for r in self.records() if r > shown and r[0] != "."]
         return {*(["repaired"] if self.pending() else []), *(["never-published"] if later else [])}
 
     def assert_repaired(self, name):
         """Everything is as if nothing had happened, and `name` runs."""
         history = self.lab.json("history")
         assert self.answers() == self.says[name]
-        assert [g["generation"] for g in history if g["active"]] == [self.generation()]
-        assert max(g["generation"] for g in history) == self.generation()
+        assert [g["generation"] for g in history if g["active"]] == [self.numbers()[0]]
+        assert max(g["generation"] for g in history) == self.numbers()[0]
         assert not [r for r in self.records() if r[0] == "."]
         assert self.pinned() == self.pins
         assert self.pending() == 0
         assert set(self.cared_for()) >= {self.lab.address(i) for i in (1, 2, 3)}
 
     def round(self, stop, steps, argv, old, new):
-        """One kill and what follows. "old", "new" or "ended": what then ran."""
-        before = self.generation()
+        """One kill and what follows: "old" or "new", what then ran."""
+        before = self.numbers()
         end = self.kill(stop, steps, *argv)
         published = self.assert_one(before, old, new)
         owed = self.undone()
@@ -155,9 +155,7 @@ class Crashes:
         print(f"  {' '.join(end)}: {'new' if published else 'old'}, told {sorted(told)}")
         assert owed <= told, f"{owed} to be told, {told} was"
         self.assert_repaired("a")
-        if end[0] == "ended":
-            assert published and not owed
-            return "ended"
+        assert end[0] == "killed" or not owed
         return "new" if published else "old"
 
 
@@ -193,26 +191,36 @@ def moments(rng, count, last):
     return out
 
 
-def run(crashes, traffic, name, count, rng):
-    """Kills one kind of command count times; how often which state followed."""
-    ways = {"apply": (["apply", crashes.files["b"]], "b"),
-            "backend": (["backend", "set", "web", "b2", "--weight", "5"], "edit"),
-            "rollback": (["rollback"], "b")}
-    argv, new = ways[name]
+WAYS = {
+    # what runs then; the command
+    "apply": ("b", lambda c: ["apply", c.files["b"]]),
+    "backend": ("edit", lambda c: ["backend", "set", "web", "b2", "--weight", "5"]),
+    "rollback": ("b", lambda c: ["rollback"]),
+    "settle": ("a", lambda c: ["settle"]),
+    "upgrade": ("a", lambda c: ["upgrade"]),
+}
 
-    def prepare():
-        crashes.forget_history()
-        if name == "rollback":
-            crashes.to("b")
-            crashes.to("a")
-    prepare()
-    last = crashes.stops(*argv)
+
+def prepare(crashes, name):
+    crashes.forget_history()
+    if name in ("rollback", "settle"):
+        crashes.to("b")
+        crashes.to("a")
+    if name == "settle":
+        time.sleep(WAIT)  # so that there is something to settle: nothing but time makes it so
+
+
+def run(crashes, traffic, name, count, rng):
+    """Kills one kind of command count times; which states followed."""
+    new, argv = WAYS[name]
+    prepare(crashes, name)
+    last = crashes.stops(*argv(crashes))
     crashes.to("a")
     seen = []
     for stop, steps in moments(rng, count, last):
-        prepare()
+        prepare(crashes, name)
         print(f"{name} {stop} {steps}")
-        seen.append(crashes.round(stop, steps, argv, "a", new))
+        seen.append(crashes.round(stop, steps, argv(crashes), "a", new))
         broken = traffic.beat()
         assert not broken, f"{name} killed at {stop} {steps}: {broken}"
     return seen
@@ -220,16 +228,18 @@ def run(crashes, traffic, name, count, rng):
 
 def test_commands_killed(crashes, traffic):
     rng = seeded()
-    seen = [s for name, count in (("apply", 16), ("backend", 8), ("rollback", 6)) for s in
-            run(crashes, traffic, name, count, rng)]
+    seen = [s for name, count in (("apply", 12), ("backend", 6), ("rollback", 4), ("settle", 2), ("upgrade", 3))
+            for s in run(crashes, traffic, name, count, rng)]
     assert {"old", "new"} <= set(seen)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["apply", "backend", "rollback"])
-def test_commands_killed_often(crashes, traffic, name):
-    seen = run(crashes, traffic, name, {"apply": 90, "backend": 40, "rollback": 30}[name], seeded())
-    assert {"old", "new"} <= set(seen)
+@pytest.mark.parametrize("name, count", [("apply", 70), ("backend", 30), ("rollback", 30), ("settle", 20),
+                                         ("upgrade", 30)])
+def test_commands_killed_often(crashes, traffic, name, count):
+    seen = run(crashes, traffic, name, count, seeded())
+    assert "old" in seen
+    assert "new" in seen or name == "upgrade"  # which changes nothing that can be asked for
 
 
 def steps_to_publish(crashes, argv):
@@ -253,3 +263,92 @@ def test_killed_about_the_moment(crashes, traffic):
     seen = [crashes.round("pending", steps, argv, "a", "b") for steps in range(max(0, moment - 12), moment + 12)]
     assert seen == ["old"] * min(12, moment) + ["new"] * 12
     assert not traffic.beat()
+
+
+@contextlib.contextmanager
+def attached_for(crashes):
+    """Connections through what is attached now, none of which may break."""
+    with contextlib.ExitStack() as stack:
+        traffic = Traffic(crashes.lab, stack, interval_ms=20)
+        ports = traffic.next_ports("www", 20)
+        opened, failed = traffic.open("www", ports)
+        assert len(opened) == 20, failed
+        yield traffic
+        assert not traffic.beat()
+        traffic.close(ports, "reset")
+
+
+def grow(crashes, rng, last):
+    """Kills an apply that needs larger tables, and so puts other maps in the place of those that are there."""
+    crashes.lab.ringlb("detach")
+    crashes.lab.ringlb("attach", crashes.files["a"])
+    crashes.forget_history()
+    with attached_for(crashes) as traffic:
+        stop = rng.randint(last // 3, last)
+        print(f"grow {stop}")
+        state = crashes.round(stop, 0, ["apply", crashes.files["large"]], "a", "large")
+        assert not traffic.beat()
+    return state
+
+
+def learn_large(crashes):
+    """What is said where the large configuration runs; the stops of an apply that grows."""
+    last = crashes.stops("apply", crashes.files["large"])
+    crashes.says["large"] = crashes.answers()
+    return last
+
+
+def test_growth_killed(crashes):
+    rng = seeded()
+    last = learn_large(crashes)
+    for _ in range(3):
+        grow(crashes, rng, last)
+
+
+@pytest.mark.full
+def test_growth_killed_often(crashes):
+    rng = seeded()
+    last = learn_large(crashes)
+    seen = [grow(crashes, rng, last) for _ in range(30)]
+    assert {"old", "new"} == set(seen)
+
+
+def attach_again(crashes):
+    """After a killed attach or detach: whatever is there, it can be made whole. What the next attach found."""
+    done = crashes.lab.ringlb("--json", "attach", crashes.files["a"], check=None)
+    told = json.loads(done.stdout)
+    codes = [e["code"] for e in told.get("errors", [])]
+    if done.returncode:
+        assert codes in (["attached"], ["incomplete"]), told
+    if codes == ["attached"]:
+        crashes.to("a")
+    elif codes:
+        crashes.lab.ringlb("detach")
+        crashes.lab.ringlb("attach", crashes.files["a"])
+    crashes.assert_repaired("a")
+    return codes[0] if codes else "not attached"
+
+
+def attach_and_detach(crashes, rng, count):
+    """Kills both in turns; what the next attach found."""
+    found = []
+    last = {"detach": crashes.stops("detach"), "attach": crashes.stops("attach", crashes.files["a"])}
+    for i in range(count):
+        command = ("attach", "detach")[i % 2]
+        stop = rng.randint(last[command] // 3, last[command])
+        print(f"{command} {stop}")
+        crashes.forget_history()
+        if command == "attach":
+            crashes.lab.ringlb("detach")
+        crashes.kill(stop, 0, *([command, crashes.files["a"]] if command == "attach" else [command]))
+        found.append(attach_again(crashes))
+    return found
+
+
+def test_attach_and_detach_killed(crashes):
+    attach_and_detach(crashes, seeded(), 8)
+
+
+@pytest.mark.full
+def test_attach_and_detach_killed_often(crashes):
+    assert set(attach_and_detach(crashes, seeded(), 40)) >= {"attached", "not attached"}
