@@ -80,34 +80,65 @@ static __always_inline __u64 next_hop(struct xdp_md *ctx, const struct packet *p
 }
 
 /*
+ * What a flow has of its own in the outer header, so that routers and receivers that spread by it keep a flow's packets
+ * together: the UDP source port, from the range that no service listens in, or bits of the source address.
+ */
+#define ENTROPY_PORT_BASE 0xc000u
+#define ENTROPY_PORT_MASK 0x3fffu
+
+static __always_inline __be32 outer_source(const struct choice *c)
+{
+	return c->root->tunnel4 | (bpf_htonl(c->position) & c->root->entropy4);
+}
+
+static __always_inline __u8 outer_protocol(const struct packet *p, const struct choice *c)
+{
+	if (c->service->forward == RINGLB_FORWARD_GUE)
+		return IPPROTO_UDP;
+	return p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
+}
+
+/*
  * DSCP and ECN are the inner packet's (RFC 2983, RFC 6040); the inner packet itself is left as it is. Bytes behind the
- * inner packet's end stay behind the outer one's.
+ * inner packet's end stay behind the outer one's. `length` is the whole's.
  */
 static __always_inline void write_outer_ipv4(__u32 *word, const struct packet *p, const struct choice *c,
-					     const struct ringlb_backend *b)
+					     const struct ringlb_backend *b, __u32 length)
 {
-	__u8 protocol = p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
-	__be16 length = bpf_htons(p->length + sizeof(struct iphdr));
-	__be32 source = c->root->tunnel4;
+	__u8 protocol = outer_protocol(p, c);
+	__be32 source = outer_source(c);
 
-	word[0] = RINGLB_OUTER_VERSION_IHL | (__u32)p->tos << 8 | (__u32)length << 16;
+	word[0] = RINGLB_OUTER_VERSION_IHL | (__u32)p->tos << 8 | (__u32)bpf_htons(length) << 16;
 	word[1] = RINGLB_OUTER_DF << 16;
 	word[2] = RINGLB_OUTER_TTL | (__u32)protocol << 8 |
-		  (__u32)ringlb_outer_check(b->outer_sum, source, p->tos, length, protocol) << 16;
+		  (__u32)ringlb_outer_check(b->outer_sum, source, p->tos, bpf_htons(length), protocol) << 16;
 	word[3] = source;
 	word[4] = *(__be32 *)(b->address + 12);
 }
 
-/* The flow label is the flow's, so that routers and receivers that spread by it keep a flow's packets together (RFC 6438). */
+/* The flow label is the flow's (RFC 6438). */
 static __always_inline void write_outer_ipv6(__u32 *word, const struct packet *p, const struct choice *c,
-					     const struct ringlb_backend *b)
+					     const struct ringlb_backend *b, __u32 length)
 {
-	__u8 protocol = p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
-
 	word[0] = bpf_htonl(6u << 28 | (__u32)p->tos << 20 | (c->position & FLOW_LABEL_MASK));
-	word[1] = bpf_htons(p->length) | (__u32)protocol << 16 | (__u32)RINGLB_OUTER_TTL << 24;
+	word[1] = bpf_htons(length - sizeof(struct ipv6hdr)) | (__u32)outer_protocol(p, c) << 16 |
+		  (__u32)RINGLB_OUTER_TTL << 24;
 	__builtin_memcpy(word + 2, c->root->tunnel6, sizeof(c->root->tunnel6));
+	word[5] |= bpf_htonl(c->position) & c->root->entropy6;
 	__builtin_memcpy(word + 6, b->address, sizeof(b->address));
+}
+
+/*
+ * GUE, variant 1: the inner packet stands behind the UDP header at once, and its version tells it apart. No checksum:
+ * IPv4 needs none (RFC 768), and over IPv6 tunnels may do without (RFC 6935, RFC 6936), since the inner packet has its
+ * own and the receiver checks the addresses. Summing the payload would cost more than all the rest.
+ */
+static __always_inline void write_outer_udp(__u32 *word, const struct packet *p, const struct choice *c)
+{
+	__be16 source = bpf_htons(ENTROPY_PORT_BASE | (c->position & ENTROPY_PORT_MASK));
+
+	word[0] = source | (__u32)c->service->gue_port << 16;
+	word[1] = bpf_htons(p->length + sizeof(struct udphdr));
 }
 
 static __always_inline void write_addresses(struct ethhdr *eth, __u64 hop, const struct ringlb_output *out)
@@ -123,9 +154,10 @@ static __always_inline void write_addresses(struct ethhdr *eth, __u64 hop, const
 struct way {
 	const struct ringlb_output *output;
 	__u64 next_hop;
-	__u32 link;  /* bytes of the frame's link-layer header: with the VLAN tags it came with, or without */
-	__u32 outer; /* bytes of the outer header */
+	__u32 link;  /* bytes of the frame's link-layer header: with VLAN tags or without */
+	__u32 outer; /* bytes of the outer header, with UDP's */
 	__be16 ethertype;
+	bool keeps_tags; /* those it came with */
 };
 
 /* The one place where the packet's head moves. `tags`: what stood behind the MAC addresses. */
@@ -135,7 +167,7 @@ static __always_inline struct ethhdr *move_head(struct xdp_md *ctx, const struct
 	int delta = (int)p->network - (int)(w->link + w->outer);
 	void *data = (void *)(long)ctx->data;
 
-	if (w->link > ETH_HLEN) {
+	if (w->keeps_tags && w->link > ETH_HLEN) {
 		if (data + ETH_HLEN + MAX_VLAN_TAGS * VLAN_HEADER > (void *)(long)ctx->data_end)
 			return NULL;
 		*tags = *(__u64 *)(data + 2 * ETH_ALEN);
@@ -145,17 +177,39 @@ static __always_inline struct ethhdr *move_head(struct xdp_md *ctx, const struct
 	return (void *)(long)ctx->data;
 }
 
+static __always_inline bool write_outer(__u32 *word, const struct packet *p, const struct choice *c,
+					const struct ringlb_backend *b, const struct way *w, const void *end)
+{
+	if (w->ethertype == bpf_htons(ETH_P_IPV6)) {
+		if ((void *)word + sizeof(struct ipv6hdr) > end)
+			return false;
+		write_outer_ipv6(word, p, c, b, p->length + w->outer);
+		word += sizeof(struct ipv6hdr) / sizeof(*word);
+	} else {
+		if ((void *)word + sizeof(struct iphdr) > end)
+			return false;
+		write_outer_ipv4(word, p, c, b, p->length + w->outer);
+		word += sizeof(struct iphdr) / sizeof(*word);
+	}
+	if (c->service->forward != RINGLB_FORWARD_GUE)
+		return true;
+	if ((void *)word + sizeof(struct udphdr) > end)
+		return false;
+	write_outer_udp(word, p, c);
+	return true;
+}
+
 static __always_inline enum ringlb_verdict rewrite(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
 						   const struct ringlb_backend *b, const struct way *w)
 {
-	__u64 tags = 0;
+	__u64 tags = w->output->vlan_protocol | (__u32)w->output->vlan_tag << 16;
 	struct ethhdr *eth = move_head(ctx, p, w, &tags);
 	void *end = (void *)(long)ctx->data_end;
 	__u32 *network = (void *)eth + w->link;
 
 	if (!eth)
 		return RINGLB_VERDICT_DROPPED_NO_HEADROOM;
-	if ((void *)network + w->outer > end)
+	if ((void *)network > end)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	write_addresses(eth, w->next_hop, w->output);
 	if (w->link > ETH_HLEN)
@@ -163,36 +217,59 @@ static __always_inline enum ringlb_verdict rewrite(struct xdp_md *ctx, const str
 	if (w->link > ETH_HLEN + VLAN_HEADER)
 		*(__u32 *)((void *)eth + 2 * ETH_ALEN + VLAN_HEADER) = tags >> 32;
 	*((__be16 *)network - 1) = w->ethertype;
-	if (w->outer == sizeof(struct ipv6hdr))
-		write_outer_ipv6(network, p, c, b);
-	else if (w->outer)
-		write_outer_ipv4(network, p, c, b);
+	if (w->outer && !write_outer(network, p, c, b, w, end))
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	return GO_ON;
+}
+
+/* Frames go out of the link that they came in through with the tags that they came with, unless the route says others. */
+static __always_inline void set_link(const struct packet *p, bool same_link, struct way *w)
+{
+	w->link = ETH_HLEN;
+	if (unlikely(w->output->vlan_protocol)) {
+		w->link += VLAN_HEADER;
+	} else if (same_link) {
+		w->link = p->network;
+		w->keeps_tags = true;
+	}
+}
+
+static __always_inline void set_outer(const struct packet *p, const struct choice *c, const struct ringlb_backend *b,
+				      struct way *w)
+{
+	bool ipv6 = p->ipv6;
+
+	if (c->service->forward != RINGLB_FORWARD_L2) {
+		ipv6 = b->flags & RINGLB_BACKEND_IPV6;
+		w->outer = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+		if (c->service->forward == RINGLB_FORWARD_GUE)
+			w->outer += sizeof(struct udphdr);
+	}
+	w->ethertype = ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 }
 
 /* Sends the packet to the backend. *action is set where the verdict is GO_ON. */
 static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
 						   struct ringlb_backend *b, int *action)
 {
-	struct way w = { .next_hop = next_hop(ctx, p, c, b), .link = ETH_HLEN };
+	struct way w = { .next_hop = next_hop(ctx, p, c, b) };
 	__u32 slot = slot_of(w.next_hop);
-	bool ipv6 = p->ipv6, same_link;
 	enum ringlb_verdict verdict;
+	bool same_link;
 
 	if (!w.next_hop)
 		return RINGLB_VERDICT_DROPPED_NO_NEIGHBOUR;
+	if (slot == RINGLB_OUTPUT_LOCAL) { /* the host has the service's address too, and takes the packet as it is */
+		*action = XDP_PASS;
+		return GO_ON;
+	}
 	asm volatile("" : "+r"(slot)); /* kernel 6.1 forgets the bound of a value that clang spilled and loads again */
 	if (slot >= RINGLB_MAX_OUTPUTS)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	w.output = &c->tables->outputs[slot];
-	same_link = w.output->ifindex == ctx->ingress_ifindex;
-	if (same_link)
-		w.link = p->network;
-	if (c->service->forward == RINGLB_FORWARD_IPIP) {
-		ipv6 = b->flags & RINGLB_BACKEND_IPV6;
-		w.outer = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	}
-	w.ethertype = ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+	same_link = w.output->link == ctx->ingress_ifindex;
+	set_link(p, same_link, &w);
+	set_outer(p, c, b, &w);
 	verdict = rewrite(ctx, p, c, b, &w);
 	if (verdict != GO_ON)
 		return verdict;

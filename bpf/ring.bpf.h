@@ -15,15 +15,6 @@
 #define RANK_POINTS 8
 #define SEARCH_ROUNDS 23 /* a bucket has less than 2^23 points: 4 * RINGLB_MAX_POINTS in the whole table */
 
-/* 1 where a < b, else 0. In C the compiler makes a branch of it, and the verifier goes both ways. */
-static __always_inline __u64 is_below(__u32 a, __u32 b)
-{
-	__u64 d = (__u64)a - (__u64)b;
-
-	asm volatile("%0 >>= 63" : "+r"(d));
-	return d;
-}
-
 /* Index of the first point of [low, high) that is not below key; high is the sentinel's, which never is. */
 static __always_inline __u32 search_long_bucket(const void *t, const struct ringlb_service *s, __u32 key, __u32 low,
 						__u32 high)

@@ -27,10 +27,9 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 
 	if (verdict != GO_ON)
 		return verdict;
-	c->service = service_of(c->tables, c->root, p);
-	if (!c->service)
+	if (!find_service(c, p))
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
-	if (p->fault != GO_ON)
+	if (is_at_fault(c, p))
 		return p->fault;
 	if (!c->service->bits)
 		return RINGLB_VERDICT_DROPPED_NO_BACKEND;
@@ -70,12 +69,14 @@ static __always_inline bool begin(struct choice *c, __u64 *state)
 {
 	__u32 zero = 0;
 
-	*c = (struct choice){ .tables = bpf_map_lookup_elem(&tables, &zero), .backend = RINGLB_NO_BACKEND,
+	*c = (struct choice){ .tables = bpf_map_lookup_elem(&tables, &zero),
+			      .backend = RINGLB_NO_BACKEND,
 			      .owner = RINGLB_NO_BACKEND };
 	if (!c->tables)
 		return false;
 	*state = *(const volatile __u64 *)&c->tables->state;
-	c->root = &c->tables->roots[*state & 1];
+	c->side = *state & 1;
+	c->root = &c->tables->roots[c->side];
 	return true;
 }
 

@@ -14,14 +14,15 @@
 struct choice {
 	const struct ringlb_tables *tables;
 	const struct ringlb_root *root;       /* of the side that was current when the packet came */
+	__u32 side;                           /* that one */
 	const struct ringlb_service *service; /* NULL: for none */
-	__u64 fingerprint; /* of the flow; not yet known where the position is not the flow's */
+	__u64 fingerprint;                    /* of the flow; not yet known where the position is not the flow's */
 	__u32 position;
-	__u32 backend; /* index of the one that the packet goes to, or RINGLB_NO_BACKEND */
-	__u32 owner;   /* of the position, likewise */
+	__u32 backend;  /* index of the one that the packet goes to, or RINGLB_NO_BACKEND */
+	__u32 owner;    /* of the position, likewise */
 	__u32 previous; /* of a moved arc that a flow is kept in, likewise */
-	bool moved;    /* the arc is a moved one */
-	bool tracked;  /* the flow table decided */
+	bool moved;     /* the arc is a moved one */
+	bool tracked;   /* the flow table decided */
 };
 
 /* Of the 4 bytes behind a service's address, as loaded, those that belong to its key: port and protocol. */
@@ -40,6 +41,15 @@ static __always_inline const void *table_at(const void *t, __u64 offset)
 	return t + offset;
 }
 
+/* 1 where a < b, else 0. In C the compiler makes a branch of it, and the verifier goes both ways. */
+static __always_inline __u64 is_below(__u32 a, __u32 b)
+{
+	__u64 d = (__u64)a - (__u64)b;
+
+	asm volatile("%0 >>= 63" : "+r"(d));
+	return d;
+}
+
 static __always_inline bool is_service(const struct ringlb_service *s, const __u64 address[2], __be16 port,
 				       __u8 protocol)
 {
@@ -49,15 +59,23 @@ static __always_inline bool is_service(const struct ringlb_service *s, const __u
 	return !((half[0] ^ address[0]) | (half[1] ^ address[1]) | (key ^ (port | (__u32)protocol << 16)));
 }
 
-static __always_inline const struct ringlb_service *service_find(const void *t, const struct ringlb_root *root,
-								 const __u64 address[2], __be16 port, __u8 protocol)
+/* Entry `number` - 1 of the services. */
+static __always_inline const struct ringlb_service *service_at(const void *t, const struct ringlb_root *root,
+							       __u32 number)
+{
+	return table_at(t, root->services_off + (number - 1ull) * sizeof(struct ringlb_service));
+}
+
+/* The number of the entry with this very key; 0: there is none. */
+static __always_inline __u32 service_find(const void *t, const struct ringlb_root *root, const __u64 address[2],
+					  __be16 port, __u8 protocol)
 {
 	__u32 hash = ringlb_service_hash(address[0], address[1], port, protocol);
 	__u64 bucket = (__u64)hash >> (32 - root->services_bits);
 	const __u32 *slot = table_at(t, root->services_slots + bucket * SLOTS_PER_BUCKET * sizeof(*slot));
 
 	if (!slot)
-		return NULL;
+		return 0;
 #pragma unroll
 	for (int i = 0; i < SLOTS_PER_BUCKET; i++) {
 		__u32 number = slot[i] & 0xffff;
@@ -65,24 +83,64 @@ static __always_inline const struct ringlb_service *service_find(const void *t, 
 
 		if (likely(slot[i] >> 16 != (hash & 0xffff)) || !number)
 			continue;
-		s = table_at(t, root->services_off + (number - 1ull) * sizeof(*s));
+		s = service_at(t, root, number);
 		if (!s)
-			return NULL;
+			return 0;
 		if (is_service(s, address, port, protocol))
-			return s;
+			return number;
 	}
-	return NULL;
+	return 0;
 }
 
-/* NULL: the packet is for no service. A packet without a port finds the entry that stands for the whole address. */
-static __always_inline const struct ringlb_service *service_of(const void *t, const struct ringlb_root *root,
-							       const struct packet *p)
+/* Not for any packet that gets here: it says only whose the address is. */
+static __always_inline bool is_mark(const struct ringlb_service *s)
 {
-	const struct ringlb_service *s = service_find(t, root, p->service, p->service_port, p->protocol);
+	return s->index == RINGLB_NO_BACKEND;
+}
 
-	if (!s && p->protocol && root->flags & RINGLB_ROOT_ANY_PORT)
-		s = service_find(t, root, p->service, 0, p->protocol);
-	return s;
+static __always_inline bool is_for_any_protocol(const struct ringlb_service *s)
+{
+	return !(s->protocol & RINGLB_KEY_PROTOCOL) && !is_mark(s);
+}
+
+#include "wider.bpf.h"
+
+/* To a service of any protocol all that two addresses exchange is one flow, without ports, beginning and end. */
+static __always_inline void forget_transport(const struct ringlb_service *s, struct packet *p)
+{
+	__u64 mask = -is_below(0, s->protocol & RINGLB_KEY_PROTOCOL); /* all ones or, for such a service, none */
+
+	p->client_port &= mask;
+	p->service_port &= mask;
+	p->protocol &= mask;
+}
+
+/*
+ * Fills in the packet's service; false: it is for none. A packet without a port finds the entry that stands for the
+ * whole address.
+ */
+static __always_inline bool find_service(struct choice *c, struct packet *p)
+{
+	__u32 number = service_find(c->tables, c->root, p->service, p->service_port, p->protocol);
+
+	if (unlikely(c->root->flags) && (!number || !p->protocol))
+		number = service_wider(p->service[0], p->service[1], p->service_port | (__u32)p->protocol << 16,
+				       c->side) &
+			 0xffff;
+	if (!number)
+		return false;
+	c->service = service_at(c->tables, c->root, number);
+	if (!c->service)
+		return false;
+	forget_transport(c->service, p);
+	return true;
+}
+
+/* Whether what was wrong with the packet's transport header matters. */
+static __always_inline bool is_at_fault(const struct choice *c, const struct packet *p)
+{
+	return unlikely(p->fault != GO_ON) &&
+	       (p->fault == RINGLB_VERDICT_DROPPED_MALFORMED || !is_for_any_protocol(c->service));
 }
 
 /* Mask, as loaded from memory, of the first `bits` bits of 8 bytes. */

@@ -27,6 +27,7 @@
 #define RINGLB_TABLES_SLACK 64u /* unused bytes at the end of `tables`: a cache line may be read past an offset */
 #define RINGLB_NO_BACKEND 0xffffu
 #define RINGLB_NO_OUTPUT 0xffffu
+#define RINGLB_OUTPUT_LOCAL 0xfffeu /* in a next hop's slot: the backend is this host */
 
 /*
  * Every way a packet can leave, once: X(ENUM, "name", "what it means", "what to do about it"). A packet is counted
@@ -77,13 +78,19 @@ enum ringlb_track { RINGLB_TRACK_NONE, RINGLB_TRACK_MOVED, RINGLB_TRACK_ALWAYS }
 #endif
 
 /* struct ringlb_root.flags: the look-ups that this configuration needs besides the exact one */
-#define RINGLB_ROOT_ANY_PORT 1u /* some service is for any port */
+#define RINGLB_ROOT_ANY_PORT 1u     /* some service is for any port */
+#define RINGLB_ROOT_RANGES 2u       /* some service is for a range of ports */
+#define RINGLB_ROOT_ANY_PROTOCOL 4u /* some service is for any protocol */
+#define RINGLB_ROOT_PREFIXES 8u     /* some service is for a prefix of addresses */
 
 /*
  * What one side publishes. Services are found through a hash of buckets of four __u32, 16 bytes, at services_slots:
  * bucket b = ringlb_service_hash(...) >> (32 - services_bits) (0 when services_bits is 0); a slot is
  * (hash & 0xffff) << 16 | number, where entry number - 1 of the array of struct ringlb_service at services_off is to be
  * compared; 0 is empty. User space chooses services_bits so that no bucket overflows.
+ *
+ * Of the services that match a packet the one with the longest prefix has it, an address alone being the longest; then
+ * one port before a range before any port, and TCP or UDP before any protocol.
  */
 struct ringlb_root {
 	__u64 hash_key[2]; /* SipHash key, little-endian words of the 16 bytes as written */
@@ -93,11 +100,30 @@ struct ringlb_root {
 	__u32 services_off;
 	__u32 services_bits;
 	__u32 flags;
+	__be32 entropy4; /* bits of tunnel4, and of tunnel6's last word, that are each flow's own */
+	__be32 entropy6;
+	__u32 blocks_off; /* struct ringlb_block, sorted: see there */
+	__u32 blocks;
+	__u32 prefixes_off; /* __u32 for each prefix: the number of the next wider one + 1; 0: none */
+	__u32 prefixes;
 	__u32 manifest_off;
 	__u32 manifest_len;
 	__u32 generation;
+	__u32 reserved[10];
 };
-_Static_assert(sizeof(struct ringlb_root) == 64, "ringlb_root");
+_Static_assert(sizeof(struct ringlb_root) == 128, "ringlb_root");
+
+/*
+ * Addresses up to `last`, from the one after the block before on, that have the same longest prefix. The address space
+ * is cut into these, so that a search finds the prefix; wider ones follow from it.
+ */
+struct ringlb_block {
+	__u64 last[2]; /* upper and lower half of the address, as numbers */
+	__u32 prefix;  /* its number + 1; 0: the addresses are in none */
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct ringlb_block) == 24, "ringlb_block");
+#define RINGLB_MAX_NESTED 8u /* prefixes that contain each other */
 
 /* What the programs know of their maps before the load, read-only. */
 struct ringlb_sizes {
@@ -106,18 +132,25 @@ struct ringlb_sizes {
 };
 _Static_assert(sizeof(struct ringlb_sizes) == 8, "ringlb_sizes");
 
-/* An interface that packets leave through; the slot is its key in the map `outputs` too. ifindex 0: free. */
+/*
+ * An interface that packets leave through; the slot is its key in the map `outputs` too. Of a VLAN's interface, which
+ * takes no redirected frames, the map has the one below it, and frames get the tag.
+ */
 struct ringlb_output {
-	__u32 ifindex;
+	__u32 ifindex; /* as routes name it; 0: free */
 	__u16 mtu;
 	__u8 mac[6];
-	__u32 reserved;
+	__u32 link;           /* the interface that the map has */
+	__be16 vlan_protocol; /* 0: no tag */
+	__be16 vlan_tag;
+	__u32 reserved[3];
 };
-_Static_assert(sizeof(struct ringlb_output) == 16, "ringlb_output");
+_Static_assert(sizeof(struct ringlb_output) == 32, "ringlb_output");
 
 /* struct ringlb_tables.pending: what an interrupted command left undone */
 #define RINGLB_PENDING_AFTERMATH 1u /* from before a switch until what follows it is done: see aftermath.h */
-#define RINGLB_PENDING_REPLACED 2u  /* the pins beside these, NAME~new, ran until now, and may still run: see replace.h */
+#define RINGLB_PENDING_REPLACED                                                                                        \
+	2u /* the pins beside these, NAME~new, ran until now, and may still run: see replace.h */
 
 #define RINGLB_VERSION_TEXT 32u
 
@@ -128,20 +161,23 @@ _Static_assert(sizeof(struct ringlb_output) == 16, "ringlb_output");
 struct ringlb_tables {
 	__u64 state;
 	__u32 abi;
-	__u32 hz;      /* jiffies in a second, for the stamps */
-	__u32 pending; /* RINGLB_PENDING_* */
-	__u32 frozen;  /* 1: nothing new is remembered in the flow table, which is being copied */
+	__u32 hz;                          /* jiffies in a second, for the stamps */
+	__u32 pending;                     /* RINGLB_PENDING_* */
+	__u32 frozen;                      /* 1: nothing new is remembered in the flow table, which is being copied */
 	char version[RINGLB_VERSION_TEXT]; /* of the ringlb whose program this is, ended by a zero */
-	__u32 reserved[2];
+	__u64 trace;                       /* packets with verdict v are traced where bit v is set; 0: nobody traces */
 	struct ringlb_root roots[2];
 	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
+	__u32 trace_until; /* the stamp from which on nobody reads the traces any more */
+	__u32 reserved;
 };
 #define RINGLB_TABLES_HEADER 4096u /* the first region starts here */
 _Static_assert(sizeof(struct ringlb_tables) <= RINGLB_TABLES_HEADER, "ringlb_tables");
 
 /*
- * A service, and what a packet needs of its pool: one cache line. protocol 0 with port 0 marks the entry that says only
- * "this is a service address", for packets without a port.
+ * A service, and what a packet needs of its pool: one cache line. An entry whose index is RINGLB_NO_BACKEND is none: with
+ * port 0 and protocol 0 it says only "this is a service address", for packets without a port; with RINGLB_KEY_RANGES it
+ * lists the ranges of ports: `points` struct ringlb_range at index_off, sorted.
  *
  * The pool's table: bucket = position >> (32 - bits). index[bucket] and index[bucket + 1] bound its points. A point is
  * low bits of the position << bits | moved << (bits - 1) | owner; the first point >= low bits of the key << bits has
@@ -149,16 +185,16 @@ _Static_assert(sizeof(struct ringlb_tables) <= RINGLB_TABLES_HEADER, "ringlb_tab
  * Of points at equal positions only the first is kept. owners[owner] is the backend's index.
  */
 struct ringlb_service {
-	__u8 address[16];
-	__be16 port; /* 0: any */
-	__u8 protocol;
+	__u8 address[16];   /* of a prefix: its number, see RINGLB_KEY_PREFIX */
+	__be16 port;        /* 0: any; of a range: its first */
+	__u8 protocol;      /* IPPROTO_TCP, IPPROTO_UDP or 0, any; and RINGLB_KEY_* */
 	__u8 forward;       /* enum ringlb_forward */
 	__u8 affinity;      /* enum ringlb_affinity */
 	__u8 track;         /* enum ringlb_track */
 	__u8 bits;          /* K, 1 to 22; 0: the pool has no backend */
 	__u8 source_prefix; /* AFFINITY_SOURCE: leading bits of the client's address that count, of 32 or 128 */
 	__u16 index;        /* in service_stats */
-	__u16 reserved;
+	__be16 gue_port;    /* destination of the outer UDP header */
 	__u32 index_off;
 	__u32 points_off;
 	__u32 cold_off; /* struct ringlb_cold, one for each point, sentinels too */
@@ -166,9 +202,38 @@ struct ringlb_service {
 	__u32 points;       /* entries in points and cold */
 	__u32 owners;       /* entries in owners */
 	__u32 settle_after; /* seconds of silence after which an established flow's entry may be given to another */
-	__u32 reserved2[2];
+	__u32 servers_off;  /* AFFINITY_QUIC: struct ringlb_servers, by the ids in connection ids; 0: these name none */
+	__u8 cid_length;    /* AFFINITY_QUIC: bytes in the servers' connection ids; 0: not known */
+	__u8 server_offset; /* where in them the server's id is, a number of server_length bytes, the highest first */
+	__u8 server_length;
+	__u8 reserved;
 };
 _Static_assert(sizeof(struct ringlb_service) == 64, "ringlb_service");
+/*
+ * In the protocol of a key. Prefix: the address is eight bytes 0, then the prefix's number as a __u64. Ranges: a list of
+ * ranges, of which a service found by its number need not be in the hash.
+ */
+#define RINGLB_KEY_PREFIX 0x40u
+#define RINGLB_KEY_RANGES 0x80u
+#define RINGLB_KEY_PROTOCOL 0x3fu
+
+struct ringlb_range {
+	__u16 from, to; /* ports, host order */
+	__u32 number;   /* entry number - 1 of the services has it */
+};
+_Static_assert(sizeof(struct ringlb_range) == 8, "ringlb_range");
+
+struct ringlb_server {
+	__u32 id;
+	__u32 backend; /* index */
+};
+struct ringlb_servers {
+	__u32 count;
+	__u32 reserved;
+	struct ringlb_server server[]; /* sorted by id */
+};
+_Static_assert(sizeof(struct ringlb_servers) == 8, "ringlb_servers");
+_Static_assert(sizeof(struct ringlb_server) == 8, "ringlb_server");
 
 /*
  * A stamp is jiffies / hz, as 32 bits; differences are taken modulo 2^32. It is written only where it changes.
@@ -221,6 +286,7 @@ struct ringlb_flow {
 };
 _Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
 #define RINGLB_FLOW_BUSY 1ull
+#define RINGLB_FLOW_REBOUND 2u /* of a QUIC connection id, or of a 4-tuple that one has moved to: no arc's */
 #define RINGLB_FLOW_CLOSING 1u /* FIN or RST seen, and no data since: silent for RINGLB_CLOSING_SECONDS it expires */
 #define RINGLB_CLOSING_SECONDS 60u
 #define RINGLB_OPENING_SECONDS 10u   /* a mere opening expires after */
@@ -284,6 +350,34 @@ struct ringlb_lookup {
 	__u64 jiffies;
 };
 _Static_assert(sizeof(struct ringlb_lookup) == 32, "ringlb_lookup");
+
+/*
+ * A record of the ring buffer `traces`: a packet as it was when its verdict was spoken. One that is forwarded has its new
+ * link-layer header then, and its outer header.
+ */
+#define RINGLB_TRACE_BYTES 256u
+#define RINGLB_TRACES_BYTES (1u << 18) /* of the ring buffer */
+#define RINGLB_TRACES_A_SECOND 1000u   /* at most, on each CPU */
+struct ringlb_trace {
+	__u64 time;     /* monotonic clock, ns */
+	__u32 ifindex;  /* that it came in through */
+	__u32 position; /* of its flow, where it was for a service */
+	__u32 verdict;
+	__u32 frame;    /* bytes of it */
+	__u16 service;  /* index, RINGLB_NO_BACKEND where there is none */
+	__u16 backend;  /* likewise */
+	__u16 network;  /* where in the frame the IP header is that the packet came with; 0: it has none */
+	__u16 captured; /* bytes of it below */
+	__u8 data[RINGLB_TRACE_BYTES];
+};
+_Static_assert(sizeof(struct ringlb_trace) == 32 + RINGLB_TRACE_BYTES, "ringlb_trace");
+
+/* The only value of the per-CPU map `trace_rate`. */
+struct ringlb_trace_rate {
+	__u64 second; /* jiffies / hz */
+	__u64 taken;  /* in it */
+	__u64 left_out;
+};
 
 /*
  * The program `decap` stands alone. Key of its map `decap_from`, a longest-prefix-match trie whose values (__u32) are

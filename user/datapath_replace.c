@@ -54,7 +54,7 @@ int datapath_copy_outputs(struct datapath *dp, struct datapath *former)
 	for (unsigned int i = 0; i < RINGLB_MAX_OUTPUTS && !err; i++) {
 		if (!t->outputs[i].ifindex)
 			continue;
-		err = datapath_set_output(dp, i, t->outputs[i].ifindex);
+		err = datapath_set_output(dp, i, t->outputs[i].link);
 		if (err == -EINVAL || err == -ENODEV) /* the interface is gone: nothing leaves there */
 			err = 0;
 	}

@@ -15,6 +15,9 @@ struct link_info {
 	uint8_t mac[6];
 	bool up;
 	bool loopback;
+	unsigned int below;     /* of a VLAN's interface: the one whose frames it tags, else 0 */
+	uint16_t vlan_protocol; /* its tag, host order */
+	uint16_t vlan_id;
 };
 
 struct route {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "nexthop.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,7 @@ int nexthops_outputs(struct netlink *nl, struct datapath *dp, struct nexthops *h
 	for (size_t i = 0; i < hops->count; i++) {
 		struct nexthop *h = &hops->hop[i];
 		struct link_info link;
+		unsigned int through;
 		int slot, err;
 
 		if (!h->has_route || h->route.local || link_by_index(nl, h->route.ifindex, &link))
@@ -139,7 +141,11 @@ int nexthops_outputs(struct netlink *nl, struct datapath *dp, struct nexthops *h
 		h->slot = (uint8_t)slot;
 		t->outputs[slot].mtu = link.mtu > UINT16_MAX ? UINT16_MAX : (uint16_t)link.mtu;
 		memcpy(t->outputs[slot].mac, link.mac, sizeof(link.mac));
-		err = t->outputs[slot].ifindex == link.ifindex ? 0 : datapath_set_output(dp, h->slot, link.ifindex);
+		through = link.below ? link.below : link.ifindex;
+		t->outputs[slot].vlan_protocol = htons(link.vlan_protocol);
+		t->outputs[slot].vlan_tag = htons(link.vlan_id);
+		__atomic_store_n(&t->outputs[slot].link, through, __ATOMIC_RELEASE);
+		err = t->outputs[slot].ifindex == link.ifindex ? 0 : datapath_set_output(dp, h->slot, through);
 		if (err) {
 			diag_error(d, "output", "", "interface %s can't be a redirect target: %s", link.name,
 				   strerror(-err));
@@ -172,8 +178,10 @@ void nexthops_write(struct datapath *dp, const struct state *s, const struct nex
 			if (!h || !h->has_route || b->index >= count)
 				continue;
 			backend[b->index].mtu = h->route.mtu > UINT16_MAX ? UINT16_MAX : (uint16_t)h->route.mtu;
-			if (!h->error && !h->route.local) /* else what was known stays: better than nothing */
-				__atomic_store_n(&backend[b->index].next_hop, next_hop_word(h), __ATOMIC_RELEASE);
+			if (!h->error) /* else what was known stays: better than nothing */
+				__atomic_store_n(&backend[b->index].next_hop,
+						 h->route.local ? RINGLB_OUTPUT_LOCAL : next_hop_word(h),
+						 __ATOMIC_RELEASE);
 		}
 }
 

@@ -2,6 +2,7 @@
 /* Interfaces, routes and the host's own addresses. */
 #include "neighbour.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -14,6 +15,36 @@
 #include "netlink_private.h"
 
 #define LOOPBACK_IFINDEX 1u /* in every network namespace */
+
+static void read_vlan(const struct nlattr *data, struct link_info *out)
+{
+	const struct nlattr *a;
+
+	mnl_attr_for_each_nested(a, data)
+	{
+		if (mnl_attr_get_type(a) == IFLA_VLAN_ID)
+			out->vlan_id = mnl_attr_get_u16(a);
+		else if (mnl_attr_get_type(a) == IFLA_VLAN_PROTOCOL)
+			out->vlan_protocol = ntohs(mnl_attr_get_u16(a));
+	}
+}
+
+/* What kind of interface it is; `below`, which other kinds have too, counts for a VLAN's alone. */
+static void read_kind(const struct nlattr *info, struct link_info *out)
+{
+	const struct nlattr *a, *data = NULL;
+	bool vlan = false;
+
+	mnl_attr_for_each_nested(a, info)
+	{
+		if (mnl_attr_get_type(a) == IFLA_INFO_KIND)
+			vlan = !strcmp(mnl_attr_get_str(a), "vlan");
+		else if (mnl_attr_get_type(a) == IFLA_INFO_DATA)
+			data = a;
+	}
+	if (vlan && data)
+		read_vlan(data, out);
+}
 
 static void read_link(const struct nlmsghdr *h, void *data)
 {
@@ -40,8 +71,16 @@ static void read_link(const struct nlmsghdr *h, void *data)
 			if (mnl_attr_get_payload_len(a) == sizeof(out->mac))
 				memcpy(out->mac, mnl_attr_get_payload(a), sizeof(out->mac));
 			break;
+		case IFLA_LINK:
+			out->below = mnl_attr_get_u32(a);
+			break;
+		case IFLA_LINKINFO:
+			read_kind(a, out);
+			break;
 		}
 	}
+	if (!out->vlan_protocol)
+		out->below = 0;
 }
 
 static int get_link(struct netlink *nl, unsigned int ifindex, const char *name, struct link_info *out)

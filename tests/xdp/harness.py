@@ -96,7 +96,7 @@ class Balancer:
     def configure(self, services, backends, key=KEY, **options):
         """Services on side 0, current; backends by index. Returns the tables, to be changed and published again."""
         tables = Tables(SIZE)
-        tables.root(0, key, services, TUNNEL4, TUNNEL6, **options)
+        tables.root(0, key, services, **{"tunnel4": TUNNEL4, "tunnel6": TUNNEL6} | options)
         self.publish(tables)
         self.backends[:] = b"".join(b.encode() for b in backends).ljust(len(self.backends), b"\0")
         return tables
@@ -112,6 +112,9 @@ class Balancer:
                  "revision", "jiffies")
         answer = dict(zip(names, LOOKUP.unpack_from(out)))
         return answer | {"verdict": VERDICTS[answer["verdict"]]}
+
+    def jiffies(self):
+        return self.lookup(bytes(64))["jiffies"] & 0xffffffff
 
     def verdicts(self):
         return dict(zip(VERDICTS, bpf.map_lookup_percpu(self.object.map("verdicts"), 0, len(VERDICTS))))

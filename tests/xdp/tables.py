@@ -15,10 +15,15 @@ VERDICTS = re.findall(r'\tX\([A-Z_]+, "([a-z_]+)"', ABI)
 HEADER = 4096
 SLACK = 64
 NONE = 0xffff
-TCP, UDP = 6, 17
-L2, IPIP = 0, 1
-FLOW, SOURCE = 0, 1
-ANY_PORT = 1
+L2, IPIP, GUE = 0, 1, 2
+FLOW, SOURCE, QUIC = 0, 1, 2
+ANY, TCP, UDP = 0, 6, 17
+ANY_PORT, RANGES, ANY_PROTOCOL, PREFIXES = 1, 2, 4, 8
+KEY_PREFIX, KEY_RANGES = 0x40, 0x80
+ROOTS, ROOT = 64, 128  # where they begin, and how large one is
+OUTPUTS, OUTPUT = ROOTS + 2 * ROOT, 32
+LOCAL = 0xfffe
+GUE_PORT = 6080
 MASK = (1 << 64) - 1
 
 
@@ -97,16 +102,26 @@ class Backend:
 
 @dataclass
 class Service:
-    address: str
-    port: int
+    address: str  # or a prefix
+    port: int  # 0: any; or (from, to)
     protocol: int
     arcs: list  # (last position, index in owners), sorted, up to 0xffffffff
     owners: list = field(default_factory=lambda: [0])  # indices of backends
     bits: int = 4
     forward: int = L2
     affinity: int = FLOW
-    prefix: int = 0
+    prefix: int = 0  # of the client's address
     index: int = 0
+    track: int = 0
+
+    def network(self):
+        return ipaddress.ip_network(self.address)
+
+    def is_prefix(self):
+        return self.network().num_addresses > 1
+
+    def is_range(self):
+        return isinstance(self.port, tuple)
 
     def owner(self, at):
         return self.owners[self.arcs[bisect_left([last for last, _ in self.arcs], at)][1]]
@@ -142,37 +157,94 @@ class Tables:
         return at
 
     def header(self, state, hz, outputs):
+        """outputs: (interface, MAC), or with the interface below and its tag (interface, MAC, link, protocol, tag)"""
         struct.pack_into("<QII", self.bytes, 0, state, 1, hz)
-        for slot, (ifindex, mac) in enumerate(outputs):
-            struct.pack_into("<IH6sI", self.bytes, 192 + slot * 16, ifindex, 1500, mac, 0)
+        for slot, (ifindex, mac, *vlan) in enumerate(outputs):
+            link, protocol, tag = vlan or (ifindex, 0, 0)
+            struct.pack_into("<IH6sI", self.bytes, OUTPUTS + slot * OUTPUT, ifindex, 1500, mac, link)
+            struct.pack_into(">HH", self.bytes, OUTPUTS + slot * OUTPUT + 16, protocol, tag)
 
-    def _service(self, s, address_entry=False):
-        if address_entry:
-            return mapped(s.address) + b"\0" * 48
+    def _entry(self, key, s):
+        """struct ringlb_service"""
         index, points, owners = s.encode_table() if s.arcs else ([0], [0], [0])
         offsets = [self.put(struct.pack(f"<{len(part)}{code}", *part))
                    for part, code in ((index, "I"), (points, "I"), (owners, "H"))]
-        return mapped(s.address) + struct.pack(
-            ">H", s.port) + struct.pack("<BBBBBBHH7I8x", s.protocol, s.forward, s.affinity, 0, s.bits if s.arcs else 0,
-                                        s.prefix, s.index, 0, offsets[0], offsets[1], 0, offsets[2], len(points),
-                                        len(owners), 0)
+        return key[0] + struct.pack(">H", key[1]) + struct.pack(
+            "<BBBBBBH", key[2], s.forward, s.affinity, s.track, s.bits if s.arcs else 0, s.prefix, s.index) + struct.pack(
+                ">H", GUE_PORT) + struct.pack("<8IBBBx", offsets[0], offsets[1], 0, offsets[2], len(points), len(owners),
+                                              900, 0, 0, 0, 0)
 
-    def root(self, side, key, services, tunnel4="0.0.0.0", tunnel6="::", flags=None):
+    @staticmethod
+    def _mark(key, offset=0, count=0):
+        """An entry that is no service; of ranges, where they are and how many."""
+        entry = bytearray(key[0].ljust(64, b"\0"))
+        struct.pack_into(">HB", entry, 16, key[1], key[2])
+        struct.pack_into("<HHI12xI", entry, 24, NONE, 0, offset, count)
+        return bytes(entry)
+
+    def _prefixes(self, services):
+        """The prefixes, numbered, and where their blocks and the wider ones of each are."""
+        networks = sorted({s.network() for s in services if s.is_prefix()}, key=lambda n: (n.version, n))
+        ends = set()
+        for n in networks:
+            first, last = (int.from_bytes(mapped(a), "big") for a in (n[0], n[-1]))
+            ends |= {first - 1, last} - {-1}
+
+        def holders(a):
+            return sorted((n.prefixlen, i) for i, n in enumerate(networks) if mapped(n[0]) <= a <= mapped(n[-1]))
+
+        blocks = b""
+        for end in sorted(ends):
+            inside = holders(end.to_bytes(16, "big"))
+            blocks += struct.pack("<QQII", end >> 64, end & MASK, inside[-1][1] + 1 if inside else 0, 0)
+        wider = [[i + 1 for length, i in holders(mapped(n[0])) if length < n.prefixlen] for n in networks]
+        return networks, self.put(blocks), len(ends), self.put(struct.pack(
+            f"<{len(wider)}I", *[w[-1] if w else 0 for w in wider]))
+
+    def root(self, side, key, services, tunnel4="0.0.0.0", tunnel6="::", flags=None, entropy4=0, entropy6=0):
         """Writes a side with these services, and an entry for each of their addresses."""
-        entries = {(mapped(s.address), s.port, s.protocol): self._service(s) for s in services}
-        entries.update({(mapped(s.address), 0, 0): self._service(s, True) for s in services})
+        networks, blocks, count, wider = self._prefixes(services)
+        entries, ranges = {}, {}
+        for s in services:
+            where = struct.pack("<QQ", 0, networks.index(s.network())) if s.is_prefix() else mapped(s.network()[0])
+            kind = KEY_PREFIX if s.is_prefix() else 0
+            if s.is_range():
+                ranges.setdefault((where, 0, s.protocol | kind | KEY_RANGES), []).append(s)
+            else:
+                entries[where, s.port, s.protocol | kind] = s
+            entries.setdefault((where, 0, kind), None)
+        array = {k: self._mark(k) if s is None else self._entry(k, s) for k, s in entries.items()}
+        behind = []
+        for at, those in ranges.items():
+            those.sort(key=lambda s: s.port)
+            first = len(array) + len(ranges) + len(behind)
+            offset = self.put(b"".join(struct.pack("<HHI", *s.port, first + i + 1) for i, s in enumerate(those)))
+            behind += [self._entry((at[0], s.port[0], s.protocol), s) for s in those]
+            entries[at] = (offset, len(those))
+        array.update({at: self._mark(at, *entries[at]) for at in ranges})
+        self._write_root(side, key, array, behind, tunnel4, tunnel6, {
+            "flags": self._flags(services) if flags is None else flags, "entropy4": entropy4, "entropy6": entropy6,
+            "blocks": (blocks, count, wider, len(networks))})
+
+    @staticmethod
+    def _flags(services):
+        return (ANY_PORT * any(s.port == 0 and s.protocol for s in services) | RANGES * any(
+            s.is_range() for s in services) | ANY_PROTOCOL * any(not s.protocol for s in services)
+                | PREFIXES * any(s.is_prefix() for s in services))
+
+    def _write_root(self, side, key, array, behind, tunnel4, tunnel6, rest):
         bits = 0
         while True:
             buckets = [[] for _ in range(1 << bits)]
-            for number, entry in enumerate(entries, 1):
+            for number, entry in enumerate(array, 1):
                 h = service_hash(*entry)
                 buckets[h >> (32 - bits)].append((h & 0xffff) << 16 | number)
             if max(map(len, buckets)) <= 4:
                 break
             bits += 1
         slots = self.put(b"".join(struct.pack("<4I", *b, *[0] * (4 - len(b))) for b in buckets))
-        array = self.put(b"".join(entries.values()))
-        if flags is None:
-            flags = ANY_PORT if any(s.port == 0 for s in services) else 0
-        struct.pack_into("<16s16s4s7I", self.bytes, 64 + 64 * side, key, mapped(tunnel6),
-                         ipaddress.ip_address(tunnel4).packed, slots, array, bits, flags, 0, 0, 1)
+        services = self.put(b"".join([*array.values(), *behind]))
+        struct.pack_into("<16s16s4s4I", self.bytes, ROOTS + ROOT * side, key, mapped(tunnel6),
+                         ipaddress.ip_address(tunnel4).packed, slots, services, bits, rest["flags"])
+        struct.pack_into(">II", self.bytes, ROOTS + ROOT * side + 52, rest["entropy4"], rest["entropy6"])
+        struct.pack_into("<7I", self.bytes, ROOTS + ROOT * side + 60, *rest["blocks"], 0, 0, 1)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Packets for a service: each frame that leaves is compared whole with one that scapy builds."""
+import ipaddress
 import itertools
 
 import bpf
 import pytest
-from harness import KEY, TUNNEL4, TUNNEL6, mac_of, neighbour_mac
+from harness import HZ_NEVER, KEY, TUNNEL4, TUNNEL6, mac_bytes, mac_of, neighbour_mac
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert, IPOption_Timestamp
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
-from tables import IPIP, L2, SOURCE, Backend, Service, position, source_position
+from tables import GUE, GUE_PORT, IPIP, L2, LOCAL, SOURCE, Backend, Service, position, source_position
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
 
@@ -44,25 +45,27 @@ def transport(protocol, sport=40001, dport=443):
     return UDP(sport=sport, dport=dport)
 
 
-def in_tunnel(inner, outer_family, backend, label):
-    """The packet behind an outer header, by scapy: RFC 2003, 2473, 4213."""
-    number = 4 if inner.version == 4 else 41
+def in_tunnel(inner, outer_family, backend, label, gue=False, source=None):
+    """The packet behind an outer header, by scapy: RFC 2003, 2473, 4213; draft-ietf-intarea-gue, variant 1."""
+    number = PROTO_UDP if gue else 4 if inner.version == 4 else 41
+    tos = inner.tos if inner.version == 4 else inner.tc
     raw = Raw(bytes(inner))
+    if gue:  # no checksum: RFC 768, RFC 6935
+        raw = UDP(sport=0xc000 | label & 0x3fff, dport=GUE_PORT, chksum=0) / raw
     if outer_family == 4:
-        return IP(src=TUNNEL4, dst=backend, ttl=64, id=0, flags="DF", tos=inner.tos if number == 4 else inner.tc,
-                  proto=number) / raw
-    return IPv6(src=TUNNEL6, dst=backend, hlim=64, tc=inner.tos if number == 4 else inner.tc, fl=label & 0xfffff,
-                nh=number) / raw
+        return IP(src=source or TUNNEL4, dst=backend, ttl=64, id=0, flags="DF", tos=tos, proto=number) / raw
+    return IPv6(src=source or TUNNEL6, dst=backend, hlim=64, tc=tos, fl=label & 0xfffff, nh=number) / raw
 
 
-CASES = itertools.product((4, 6), (PROTO_TCP, PROTO_UDP), ("l2", "ipip-4", "ipip-6"), TAGS, ("lan0", "lan1"))
+MODES = {"l2": L2, "ipip-4": IPIP, "ipip-6": IPIP, "gue-4": GUE, "gue-6": GUE}
+CASES = itertools.product((4, 6), (PROTO_TCP, PROTO_UDP), MODES, TAGS, ("lan0", "lan1"))
 
 
 @pytest.mark.parametrize("family,protocol,mode,tags,out", CASES, ids=str)
 def test_forward(balancer, family, protocol, mode, tags, out):
     outer = family if mode == "l2" else int(mode[-1])
     backend = LAN[outer].format(out[-1])
-    service = Service(VIP[family], 443, protocol, WHOLE, owners=[5], forward=L2 if mode == "l2" else IPIP, index=3)
+    service = Service(VIP[family], 443, protocol, WHOLE, owners=[5], forward=MODES[mode], index=3)
     balancer.configure([service], [Backend("10.0.0.99")] * 5 + [Backend(backend)])
     packet = network(family, tos=0xb9) / transport(protocol) / b"payload"
     frame = bytes(link_layer(ROUTER, HOST, TAGS[tags]) / packet)
@@ -71,7 +74,7 @@ def test_forward(balancer, family, protocol, mode, tags, out):
     verdict, action, got = balancer.verdict_of(frame)
 
     label = position(KEY, CLIENT[family], VIP[family], 40001, 443, protocol)
-    sent = packet if mode == "l2" else in_tunnel(packet, outer, backend, label)
+    sent = packet if mode == "l2" else in_tunnel(packet, outer, backend, label, gue=MODES[mode] == GUE)
     expected = bytes(link_layer(mac_of(out), neighbour_mac(out), TAGS[tags] if out == "lan0" else []) / sent)
     assert verdict == "forwarded"
     assert action == (bpf.XDP_TX if out == "lan0" else bpf.XDP_REDIRECT)
@@ -135,6 +138,62 @@ def test_affinity_source(balancer, family, prefix):
             frame = bytes(Ether() / header / transport(PROTO_TCP, sport=port))
             assert balancer.lookup(frame)["position"] == at
             assert balancer.run(frame)[0] == (bpf.XDP_TX if service.owner(at) == 0 else bpf.XDP_REDIRECT)
+
+
+@pytest.mark.parametrize("mode", ("ipip", "gue"))
+@pytest.mark.parametrize("outer,prefix", ((4, 16), (4, 24), (4, 31), (6, 64), (6, 96), (6, 120)))
+def test_tunnel_source_of_each_flow(balancer, mode, outer, prefix):
+    """With a prefix as source, what is behind it is the flow's; the outer checksum holds."""
+    network = ipaddress.ip_network(f"172.16.0.0/{prefix}" if outer == 4 else f"fd00:5::/{prefix}")
+    free = min(32, network.max_prefixlen - prefix)
+    mask, backend = (1 << free) - 1, LAN[outer].format(0)
+    balancer.configure([Service(VIP[4], 443, PROTO_TCP, WHOLE, forward=GUE if mode == "gue" else IPIP)],
+                       [Backend(backend)], **{f"tunnel{outer}": str(network[0]), f"entropy{outer}": mask})
+    sources = set()
+    for port in range(1, 40):
+        packet = IP(src=CLIENT[4], dst=VIP[4], tos=port) / transport(PROTO_TCP, sport=port)
+        at = position(KEY, CLIENT[4], VIP[4], port, 443, PROTO_TCP)
+        source = str(network[at & mask])
+        sources.add(source)
+        sent = in_tunnel(packet, outer, backend, at, gue=mode == "gue", source=source)
+        _, _, got = balancer.verdict_of(bytes(Ether(src=ROUTER, dst=HOST) / packet))
+        assert got.hex() == bytes(Ether(src=HOST, dst=neighbour_mac("lan0")) / sent).hex()
+    assert len(sources) > min(mask, 30)
+
+
+@pytest.mark.parametrize("mode", (L2, IPIP, GUE), ids=("l2", "ipip", "gue"))
+@pytest.mark.parametrize("family", (4, 6))
+def test_backend_on_this_host(balancer, family, mode):
+    """Goes up the host's own stack as it is, and counts as forwarded."""
+    balancer.configure([Service(VIP[family], 443, PROTO_TCP, WHOLE, forward=mode, index=1)], [Backend("10.0.0.1", LOCAL)])
+    frame = bytes(Ether() / network(family) / transport(PROTO_TCP))
+    before = balancer.counter("service_stats", 1)[0]
+    assert balancer.verdict_of(frame) == ("forwarded", bpf.XDP_PASS, frame)
+    assert balancer.counter("service_stats", 1)[0] == before + 1
+
+
+@pytest.mark.parametrize("mode", ("l2", "gue-6"))
+@pytest.mark.parametrize("tags", TAGS)
+@pytest.mark.parametrize("below", ("lan0", "lan1"))
+@pytest.mark.parametrize("kind", (Dot1Q, Dot1AD))
+def test_route_through_a_vlan(balancer, mode, tags, below, kind):
+    """Frames leave through the interface below with the VLAN's tag in the place of those that they came with."""
+    outer = 4 if mode == "l2" else 6
+    backend = LAN[outer].format(0)
+    hop = int.from_bytes(mac_bytes(neighbour_mac(below)), "big") << 16 | 1
+    tables = balancer.configure([Service(VIP[4], 443, PROTO_TCP, WHOLE, forward=MODES[mode])],
+                                [Backend(backend, hop, balancer.jiffies())])
+    tables.header(2, HZ_NEVER, [(balancer.ifindex["lan2"], bytes(6)),
+                                (9999, mac_bytes("02:00:00:00:99:01"), balancer.ifindex[below],
+                                 0x8100 if kind == Dot1Q else 0x88a8, 1234)])
+    balancer.memory[:tables.end] = bytes(tables.bytes[:tables.end])
+    packet = network(4) / transport(PROTO_TCP)
+    label = position(KEY, CLIENT[4], VIP[4], 40001, 443, PROTO_TCP)
+    sent = packet if mode == "l2" else in_tunnel(packet, outer, backend, label, gue=True)
+    verdict, action, got = balancer.verdict_of(bytes(link_layer(ROUTER, HOST, TAGS[tags]) / packet))
+    assert (verdict, action) == ("forwarded", bpf.XDP_TX if below == "lan0" else bpf.XDP_REDIRECT)
+    expected = link_layer("02:00:00:00:99:01", neighbour_mac(below), [kind(vlan=1234)]) / sent
+    assert got.hex() == bytes(expected).hex()
 
 
 def test_no_backend(balancer):

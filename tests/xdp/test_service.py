@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Which service a packet is for; one word that switches everything; tables that contradict themselves."""
+import ipaddress
 import random
 import struct
 
@@ -7,7 +8,12 @@ import bpf
 import pytest
 from harness import KEY, SIZE, TUNNEL4, TUNNEL6, plain_frame
 from scapy.layers.inet import IP
-from tables import IPIP, NONE, TCP, UDP, Backend, Service, mapped, position, service_hash
+from scapy.layers.inet import TCP as IP_TCP
+from scapy.layers.inet import UDP as IP_UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from tables import ANY, IPIP, NONE, ROOTS, TCP, UDP, Backend, Service, mapped, position, service_hash
 
 WHOLE = [(0xffffffff, 0)]
 VIP4, VIP6 = "192.0.2.10", "2001:db8::10"
@@ -27,6 +33,121 @@ def test_any_port(balancer):
     assert balancer.lookup(frame_to(VIP4, 444))["service"] == 1
     assert balancer.lookup(frame_to(VIP4, 53, UDP))["service"] == 3
     assert balancer.lookup(frame_to(VIP4, 443, UDP))["verdict"] == "passed_no_service"
+
+
+def expected(services, address, port, protocol):
+    """The index of the most specific service that matches, by a look at each; NONE."""
+    def fits(s):
+        if ipaddress.ip_address(address) not in s.network() or s.protocol not in (ANY, protocol):
+            return False
+        return s.port == 0 or (s.port[0] <= port <= s.port[1] if s.is_range() else s.port == port)
+    bits = max((s.network().max_prefixlen for s in services), default=0)
+    found = [(s.network().prefixlen - s.network().max_prefixlen + bits, isinstance(s.port, int) and s.port > 0,
+              s.is_range(), s.protocol != ANY, s.index) for s in services if fits(s)]
+    return max(found)[-1] if found else NONE
+
+
+RANKS = [("192.0.2.0/24", 0, ANY), ("192.0.2.0/24", 0, TCP), ("192.0.2.0/24", (400, 500), TCP),
+         ("192.0.2.0/24", 443, TCP), (VIP4, 0, ANY), (VIP4, 0, TCP), (VIP4, (443, 443), TCP), (VIP4, 443, TCP)]
+
+
+@pytest.mark.parametrize("without", range(len(RANKS)))
+@pytest.mark.parametrize("family", (4, 6))
+def test_most_specific(balancer, family, without):
+    """Each service in turn is the most specific one left."""
+    ranks = [(a if family == 4 else "2001:db8::/64" if "/" in a else VIP6, *rest) for a, *rest in RANKS]
+    services = [Service(*key, arcs=WHOLE, index=i) for i, key in enumerate(ranks[:len(RANKS) - without])]
+    balancer.configure(services, [Backend("10.0.0.11")])
+    address = VIP4 if family == 4 else VIP6
+    assert balancer.lookup(frame_to(address, 443))["service"] == len(services) - 1
+    assert balancer.lookup(frame_to("192.0.3.1" if family == 4 else "2001:db8:0:1::1", 443))["service"] == NONE
+
+
+def random_service(rng, index):
+    bits = rng.choice((8, 16, 23, 24, 25, 28, 30, 32))
+    text = f"10.{rng.randrange(2)}.{rng.randrange(3)}.{rng.randrange(256)}"
+    if rng.random() < .5:
+        bits = rng.choice((32, 48, 63, 64, 65, 96, 120, 128))
+        text = f"2001:db8:{rng.randrange(2)}:{rng.randrange(2)}:{rng.randrange(2)}::{rng.randrange(256):x}"
+    address = ipaddress.ip_network(f"{text}/{bits}", strict=False)
+    protocol, first = rng.choice((TCP, UDP, ANY)), rng.randrange(1, 60)
+    port = rng.choice((0, first, (first, first + rng.randrange(5)))) if protocol else 0
+    return Service(str(address if rng.random() < .7 else address[0]), port, protocol, WHOLE, bits=1, index=index)
+
+
+def overlaps(a, b):
+    """Two that no rule ranks: the same address and protocol, and ranges with a port in common."""
+    if a.network() != b.network() or a.protocol != b.protocol:
+        return False
+    if a.is_range() and b.is_range():
+        return a.port[0] <= b.port[1] and b.port[0] <= a.port[1]
+    return a.port == b.port
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_services(balancer, seed):
+    rng = random.Random(seed)
+    services = []
+    for i in range(rng.choice((3, 20, 150))):
+        s = random_service(rng, i)
+        if not any(overlaps(s, other) for other in services):
+            services.append(s)
+    balancer.configure(services, [Backend("10.0.0.11")])
+    for _ in range(1500):
+        network = rng.choice(services).network()
+        address = str(network[rng.randrange(min(network.num_addresses, 1 << 20))])
+        packet = address, rng.randrange(1, 66), rng.choice((TCP, UDP))
+        assert balancer.lookup(frame_to(*packet))["service"] == expected(services, *packet), packet
+
+
+def test_nested_prefixes(balancer):
+    """Each of the most there can be within one another, and what is between them."""
+    services = [Service(f"10.0.0.0/{8 + 3 * i}", 0, TCP, WHOLE, index=i) for i in range(8)]
+    balancer.configure(services, [Backend("10.0.0.11")])
+    for i in range(8):
+        last = str(services[i].network()[-1])
+        assert balancer.lookup(frame_to(last, 1))["service"] == i
+    assert balancer.lookup(frame_to("11.0.0.0", 1))["service"] == NONE
+    assert balancer.lookup(frame_to("9.255.255.255", 1))["service"] == NONE
+
+
+ESP, GRE = 50, 47
+
+
+@pytest.mark.parametrize("family", (4, 6))
+def test_any_protocol(balancer, family):
+    """All that two addresses exchange has one position; a fragment too."""
+    client, vip = (CLIENT4, VIP4) if family == 4 else (CLIENT6, VIP6)
+    balancer.configure([Service(vip, 0, ANY, WHOLE, index=4)], [Backend("10.0.0.11" if family == 4 else "fd00::11")])
+    at = position(KEY, client, vip, 0, 0, 0)
+    header = IP(src=client, dst=vip) if family == 4 else IPv6(src=client, dst=vip)
+    packets = [header / IP_TCP(sport=1, dport=2), header / IP_UDP(sport=3, dport=4), header / Raw(b"data")]
+    for number in (ESP, GRE, 132, 253):
+        packets.append(header.copy() / Raw(b"data"))
+        setattr(packets[-1], "proto" if family == 4 else "nh", number)
+    if family == 4:
+        packets += [IP(src=client, dst=vip, flags="MF") / IP_UDP(), IP(src=client, dst=vip, frag=7, proto=17) / Raw(b"x")]
+    for packet in packets:
+        frame = bytes(Ether() / packet)
+        answer = balancer.lookup(frame.ljust(64, b"\0"))
+        assert (answer["position"], answer["service"], answer["verdict"]) == (at, 4, "forwarded"), packet
+        assert balancer.verdict_of(frame)[0] == "forwarded"
+
+
+def test_any_protocol_beside_others(balancer):
+    """What a service has for itself is its own; a protocol that nobody has passes."""
+    balancer.configure([Service(VIP4, 443, TCP, WHOLE, index=1), Service("192.0.2.0/28", 0, ANY, WHOLE, index=2),
+                        Service("192.0.2.128/28", 0, TCP, WHOLE, index=3)], [Backend("10.0.0.11")])
+
+    def service_of(address, number):
+        return balancer.lookup(bytes(Ether() / IP(src=CLIENT4, dst=address, proto=number) / Raw(bytes(60))))
+
+    assert balancer.lookup(frame_to(VIP4, 443))["service"] == 1
+    assert balancer.lookup(frame_to(VIP4, 444))["service"] == 2
+    assert service_of(VIP4, ESP)["service"] == 2
+    assert service_of("192.0.2.1", ESP)["service"] == 2
+    assert service_of("192.0.2.129", ESP)["verdict"] == "passed_protocol"
+    assert service_of("192.0.2.17", ESP)["verdict"] == "passed_no_service"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +201,7 @@ def test_lookup_has_no_side_effect(balancer):
 
 
 # Offsets in struct ringlb_root and struct ringlb_service.
-ROOT_SLOTS, ROOT_SERVICES = 64 + 36, 64 + 40
+ROOT_SLOTS, ROOT_SERVICES = ROOTS + 36, ROOTS + 40
 BITS, INDEX_OFF, POINTS_OFF, OWNERS_OFF = 22, 28, 32, 40
 BEYOND = (SIZE - 63, 1 << 28, 0xffffffff)
 
