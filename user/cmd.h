@@ -53,6 +53,7 @@ struct plan;
 struct pool_view;
 struct pool_trial;
 struct pool_shares;
+struct share_change;
 struct placement_member;
 struct config;
 
@@ -94,10 +95,12 @@ int cmd_lookup_service(struct cmd_context *cx, const struct cmd_lookup_options *
 int cmd_lookup_key(struct cmd_context *cx, const struct cmd_lookup_options *o);
 /* ring --compare, of a pool from `source`, with a picture unless svg is NULL; the latter's writer: cmd_ring_compare.c. */
 int cmd_ring_compare(struct cmd_context *cx, const struct pool_view *view, const char *source, const char *svg);
-/* What the members have, as fields; of the configured ones alone, or of new ones too: cmd_ring.c. */
-void cmd_ring_fields(struct cmd_context *cx, const struct pool_trial *t, const struct placement_member *member,
-		     const struct pool_shares *s, bool new_too);
 int cmd_write_svg(struct cmd_context *cx, const char *file, char *svg); /* "-": standard output; frees svg */
+/* What the members of a trial have, the configured ones alone or new ones too; and what moves: cmd_shares.c. */
+void cmd_shares_fields(struct cmd_context *cx, const struct pool_trial *t, const struct placement_member *member,
+		       const struct pool_shares *s, bool new_too);
+void cmd_moves_fields(struct cmd_context *cx, const struct share_change *c, const char *const *name);
+void cmd_moves_text(struct cmd_context *cx, const char *when, const struct share_change *c, const char *const *name);
 /* config_load for a question: its warnings are check's to tell. NULL after adding its errors. */
 struct config *cmd_config(struct cmd_context *cx, const char *file);
 

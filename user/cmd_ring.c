@@ -10,8 +10,6 @@
 #include "pool_trial.h"
 #include "svg.h"
 
-#define MOVES_SHOWN 10 /* in text without --verbose */
-
 /* A --with or --without. */
 struct wish {
 	char *name;
@@ -141,51 +139,15 @@ static int open_pool(struct ring_command *r)
 
 /* ---- what is said ---- */
 
-void cmd_ring_fields(struct cmd_context *cx, const struct pool_trial *t, const struct placement_member *member,
-		     const struct pool_shares *s, bool new_too)
-{
-	struct out *o = cx->out;
-
-	out_integer(o, "points", (int64_t)s->all_points);
-	out_array(o, "backends");
-	for (size_t i = 0; i < (new_too ? t->members : t->config->backends); i++) {
-		out_object(o, NULL);
-		out_string(o, "name", t->name[i]);
-		out_integer(o, "weight", member[i].weight);
-		out_integer(o, "points", s->points[i]);
-		out_real(o, "share", s->share[i].share);
-		out_real(o, "expected", s->share[i].expected);
-		if (s->weight[i])
-			out_real(o, "ratio", s->share[i].ratio);
-		else
-			out_string(o, "ratio", NULL);
-		out_end(o);
-	}
-	out_end(o);
-	out_real(o, "max_over_mean", s->balance.max);
-	out_real(o, "min_over_mean", s->balance.min);
-}
-
 static void change_fields(struct cmd_context *cx, const struct pool_trial *t, const struct pool_shares *after,
 			  const struct share_change *change)
 {
 	struct out *o = cx->out;
 
 	out_object(o, "after");
-	cmd_ring_fields(cx, t, t->after, after, true);
+	cmd_shares_fields(cx, t, t->after, after, true);
 	out_end(o);
-	out_real(o, "moved", (double)change->moved / SHARES_ALL);
-	out_real(o, "minimum", (double)change->minimum_twice / 2 / SHARES_ALL);
-	out_real(o, "excess", share_change_excess(change));
-	out_array(o, "moves");
-	for (size_t i = 0; i < change->moves; i++) {
-		out_object(o, NULL);
-		out_string(o, "from", t->name[change->move[i].from]);
-		out_string(o, "to", t->name[change->move[i].to]);
-		out_real(o, "share", (double)change->move[i].length / SHARES_ALL);
-		out_end(o);
-	}
-	out_end(o);
+	cmd_moves_fields(cx, change, t->name);
 }
 
 static void cell_change(struct out *o, uint32_t was, uint32_t is)
@@ -230,31 +192,6 @@ static void shares_text(struct out *o, const struct pool_trial *t, const struct 
 			 before->balance.min, after->balance.min);
 	else
 		out_text(o, "max/mean %.4f, min/mean %.4f\n", before->balance.max, before->balance.min);
-}
-
-static void change_text(struct cmd_context *cx, const struct pool_trial *t, const struct share_change *c)
-{
-	size_t shown = cx->verbose || c->moves <= MOVES_SHOWN ? c->moves : MOVES_SHOWN;
-	struct out *o = cx->out;
-
-	out_text(o, "%.3f %% of the hash space would move: the minimum is %.3f %%, the excess %.3f %%\n",
-		 100 * (double)c->moved / SHARES_ALL, 50 * (double)c->minimum_twice / SHARES_ALL,
-		 100 * share_change_excess(c));
-	if (!c->moves)
-		return;
-	out_table(o, "llr");
-	out_head(o, "from");
-	out_head(o, "to");
-	out_head(o, "share");
-	for (size_t i = 0; i < shown; i++) {
-		out_cell(o, OUT_PLAIN, "%s", t->name[c->move[i].from]);
-		out_cell(o, OUT_PLAIN, "%s", t->name[c->move[i].to]);
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * (double)c->move[i].length / SHARES_ALL);
-		out_row(o);
-	}
-	out_table_end(o);
-	if (shown < c->moves)
-		out_text(o, "  and %zu smaller ones (-v shows them)\n", c->moves - shown);
 }
 
 /* "Pool web, with web-4=1, without web-2" */
@@ -311,7 +248,7 @@ static void say(const struct ring_command *r, const struct pool_trial *t, const 
 	out_string(o, "pool", t->config->name);
 	out_string(o, "source", r->source);
 	out_string(o, "placement", config_placement_name(t->config->placement));
-	cmd_ring_fields(r->cx, t, t->before, before, false);
+	cmd_shares_fields(r->cx, t, t->before, before, false);
 	if (change)
 		change_fields(r->cx, t, after, change);
 	if (r->svg && !strcmp(r->svg, "-"))
@@ -323,7 +260,7 @@ static void say(const struct ring_command *r, const struct pool_trial *t, const 
 	out_text(o, " points\n");
 	shares_text(o, t, before, after);
 	if (change)
-		change_text(r->cx, t, change);
+		cmd_moves_text(r->cx, "with this change", change, t->name);
 }
 
 /* ---- the work ---- */

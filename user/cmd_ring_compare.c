@@ -91,7 +91,7 @@ static void fields(struct cmd_context *cx, const struct pool_trial *t, const str
 		out_end(o);
 		return;
 	}
-	cmd_ring_fields(cx, t, t->before, &c->shares, false);
+	cmd_shares_fields(cx, t, t->before, &c->shares, false);
 	cost_fields(o, "add", &f->add);
 	cost_fields(o, "remove", &f->remove);
 	cost_fields(o, "remove_worst", &f->remove_worst);

@@ -50,6 +50,11 @@ static int try_change(const struct trial *t, const struct arcs *before, struct c
 	return err;
 }
 
+static uint32_t rounded(uint64_t a, uint64_t b)
+{
+	return b ? (uint32_t)((a + b / 2) / b) : 0;
+}
+
 static int try_add(struct trial *t, struct compare_cost *out)
 {
 	struct placement_member *m = &t->member[t->pool.members - 1];
@@ -65,8 +70,8 @@ static int try_add(struct trial *t, struct compare_cost *out)
 		weights += other->weight;
 		points += other->weight ? other->points : 0;
 	}
-	m->weight = (uint32_t)((weights + takers / 2) / takers);
-	m->points = (uint32_t)((points * m->weight + weights / 2) / weights);
+	m->weight = rounded(weights, takers);
+	m->points = rounded(points * m->weight, weights);
 	m->id = id + 1;
 	err = try_change(t, t->arcs, out);
 	m->weight = 0;

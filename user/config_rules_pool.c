@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What must hold among the pools, and among the backends of one. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,60 @@ static void too_many_points(struct parse *p, size_t i, uint64_t total)
 		      name, need, limit, count_text(weights, text));
 }
 
+/*
+ * Tuned counts are spread around some points for each unit of weight as shares are without tuning: by the square root of
+ * their number, and this many times that among so many. Farther off a weight was changed, and the count beside it not.
+ */
+static bool is_far_off(const struct config_pool *pool, const struct config_backend *b, double per_weight)
+{
+	double usual = per_weight * b->weight, times = sqrt(2 * log((double)pool->backends)) + 2;
+
+	return b->points && fabs(b->points - usual) > times * sqrt(usual) + 2;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* vnodes; or, where most backends are far off that, the median of their counts for a unit of weight. */
+static double points_per_weight(const struct config_pool *pool)
+{
+	double *each = xcalloc(pool->backends, sizeof(*each)), median = pool->vnodes;
+	size_t off = 0, count = 0;
+
+	for (size_t i = 0; i < pool->backends; i++) {
+		const struct config_backend *b = &pool->backend[i];
+
+		off += is_far_off(pool, b, pool->vnodes);
+		if (b->points)
+			each[count++] = (double)b->points / b->weight;
+	}
+	qsort(each, count, sizeof(*each), compare_double);
+	if (2 * off > pool->backends)
+		median = each[count / 2];
+	free(each);
+	return median;
+}
+
+static void points_with_weights(struct parse *p, size_t i)
+{
+	const struct config_pool *pool = &p->c->pool[i];
+	const struct node *list = node_find(p->pools->child[i], "backends");
+	double per_weight = points_per_weight(pool);
+	char usual[COUNT_TEXT];
+
+	for (size_t j = 0; j < pool->backends; j++)
+		if (is_far_off(pool, &pool->backend[j], per_weight))
+			fault_warning(&p->f, value_node(list, j, "points"), "points-weight",
+				      "far from what weight %u asks for, about %s: was the weight changed, and this "
+				      "not? \"ringlb tune\" finds the count",
+				      pool->backend[j].weight,
+				      count_text((uint64_t)(per_weight * pool->backend[j].weight + 0.5), usual));
+}
+
 static void check_size(struct parse *p, size_t i)
 {
 	const struct config_pool *pool = &p->c->pool[i];
@@ -167,6 +222,8 @@ static void check_size(struct parse *p, size_t i)
 		total += config_backend_points(pool, &pool->backend[j]);
 	if (total > RINGLB_MAX_POINTS && pool->placement == CONFIG_RING)
 		too_many_points(p, i, total);
+	else if (pool->placement == CONFIG_RING)
+		points_with_weights(p, i);
 	if (pool->quorum > pool->backends && pool->backends)
 		fault_warning(&p->f, value_node(p->pools, i, "quorum"), "quorum",
 			      "more than the pool's %zu backends: its services would never be ready", pool->backends);
