@@ -15,7 +15,7 @@ SCDOC      := scdoc
 export PATH := $(PATH):/usr/sbin:/sbin
 BPFTOOL    := bpftool
 
-LIBS     := libbpf yaml-0.1 jansson libmnl libmd libcurl
+LIBS     := libbpf yaml-0.1 jansson libmnl libmd libcurl libmicrohttpd
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes $(if $(WERROR),-Werror)
 override CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser
 # Only for the tests of upgrades to and fro: another number for the layout of the maps.
@@ -42,7 +42,8 @@ SHARE := $(patsubst %.c,%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit
 AIDS  := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/*/*.bpf.c))
 BENCH := $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
-NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server crash)
+SERVE := $(B)/asan/tests/listener/serve
+NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash)
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all check test test-full lint bench install clean help
@@ -51,15 +52,15 @@ MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manual: build/ringlb, build/man/
 
-check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
-	$(Q)tests/run unit lint cli
+check: all $(UNIT:%=$(B)/asan/%) $(SERVE) ## unit tests with ASan and UBSan, command line, listener; no privileges
+	$(Q)tests/run unit lint cli listener
 
-TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%)
+TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
 test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
-	$(Q)tests/run unit lint cli priv xdp net placement
+	$(Q)tests/run unit lint cli listener priv xdp net placement
 
 test-full: $(TESTS) ## test, and what takes long; root
-	$(Q)tests/run --full unit lint cli priv xdp net placement
+	$(Q)tests/run --full unit lint cli listener priv xdp net placement
 
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh
@@ -128,6 +129,13 @@ $(UNIT:%=$(B)/%) $(PRIV:%=$(B)/%): %: %.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
 $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%): %: %.o $(SHARE:%=$(B)/asan/%) $(B)/asan/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $^ $(LDLIBS) -lcmocka -o $@
+
+# The files that page.c carries.
+$(B)/user/page.o $(B)/asan/user/page.o: $(wildcard user/page/*)
+
+$(SERVE): $(SERVE).o $(B)/asan/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
 
 $(B)/tests/net/breaktest_client: $(B)/tests/net/breaktest_link.o
 $(NETS): %: %.o

@@ -17,14 +17,16 @@ import operator
 import os
 import platform
 import random
+import subprocess
 import sys
 import time
 
 import breaktest_events as events
-from breaktest_traffic import SERVICES, Balance, Traffic
-from conftest import laboratory, source
+from breaktest_traffic import PORT, PROGRAMS, SERVICES, Balance, Traffic
+from conftest import CLIENT4, laboratory, source
 from oracle import Ring
 
+FLOOD_RATE = 60000  # a second
 SAMPLE = 1000  # look-ups that measure a moved share
 SHARES = {"www": .5, "www6": .2, "mover": .2, "other": .1}  # of the connections
 
@@ -49,6 +51,11 @@ class Test:
             self.fill(name, int(options.connections * share))
         with self.traffic.paused():
             self.balance = Balance(lab)
+        self.flood = None
+        if options.flood:
+            self.flood = stack.enter_context(lab.process(
+                "client", PROGRAMS / "breaktest_flood", SERVICES["www"], PORT, CLIENT4, 20000, 24999, FLOOD_RATE,
+                options.flood, stdin=subprocess.PIPE))
 
     # Connections
 
@@ -118,6 +125,22 @@ class Test:
             return set()
         return {self.world.server_of[self.world.find(words[1])[1]["address"]]}
 
+    def count(self):
+        """Packets at the balancer since the last event; unknown while a flood is under way."""
+        if self.flood:
+            return {"packets": 0, "lost": 0, "unsent": 0, "dropped": 0}
+        with self.traffic.paused():
+            return self.balance.since()
+
+    def end_of_flood(self):
+        """What is left of it hits a balancer that is not changed; then everything was counted, and nothing broke."""
+        sent = int(self.flood.communicate(timeout=120)[0])
+        self.flood = None
+        broken = self.traffic.beat()
+        self.rows[-1]["broken"] += len(broken)
+        self.rows[-1].update(self.count())
+        return sent
+
     def event(self, group):
         """Events without a pause between them, then what became of the connections: a row."""
         alive = len(self.traffic.server)
@@ -128,8 +151,7 @@ class Test:
         on_hit = sum(s in hit for s in self.traffic.server.values())
         new, astray, failed = self.renew()
         broken = self.traffic.beat()
-        with self.traffic.paused():
-            counted = self.balance.since()
+        counted = self.count()
         row = {"number": len(self.rows) + 1, "event": "; ".join(r["event"] for r in rows),
                "seconds": sum(r["seconds"] for r in rows), "steps": rows, "alive": alive,
                "hit": on_hit, "hit_broken": sum(b[0] in hit for b in broken.values()),
@@ -178,9 +200,9 @@ def faults(row, options):
     out = []
     if row["broken"] and options.track != "none":
         out.append(f"{row['broken']} connections broke that were not to")
-    if row["lost"] or row["dropped"]:
-        out.append(f"{row['lost']} packets lost, {row['dropped']} dropped")
-    if row["astray"] and options.track != "none" and not options.flows:
+    if row["lost"] or row["dropped"] or (row["unsent"] and not options.flood):
+        out.append(f"{row['lost']} packets lost, {row['unsent']} not sent, {row['dropped']} dropped")
+    if row["astray"] and options.track != "none" and not options.flows and not options.flood:
         out.append(f"{row['astray']} new connections don't follow the new ring")
     for step in row["steps"]:
         for name, planned in step["planned"].items():
@@ -209,14 +231,14 @@ def line(row):
 HEAD = ("  # alive broken  own/cut   new astray packets lost drop     ms  moved % planned / measured  event")
 
 
-def summary(test, seconds):
+def summary(test, seconds, flooded):
     rows = test.rows
     return {"date": datetime.date.today().isoformat(), "kernel": platform.release(), "cpus": os.cpu_count(),
-            "seed": test.options.seed, "track": test.options.track, "flows": test.options.flows,
+            "seed": test.options.seed, "flood": flooded, "track": test.options.track, "flows": test.options.flows,
             "connections": test.options.connections, "events": sum(len(r["steps"]) for r in rows),
             "seconds": round(seconds, 1),
             **{key: sum(r[key] for r in rows) for key in
-               ("broken", "hit", "hit_broken", "new", "astray", "packets", "lost", "dropped")},
+               ("broken", "hit", "hit_broken", "new", "astray", "packets", "lost", "unsent", "dropped")},
             "expected_broken": round(sum(expected_broken(r) for r in rows), 1),
             "faults": [f"event {r['number']}: {text}" for r in rows for text in faults(r, test.options)]}
 
@@ -240,7 +262,8 @@ def run(options, show=lambda text: None):
             show(line(row))
             for text in faults(row, options) + row["details"][:3 * bool(row["broken"])]:
                 show(f"    {text}")
-        return {"summary": summary(test, time.monotonic() - started), "rows": test.rows}
+        flooded = test.end_of_flood() if test.flood else 0
+        return {"summary": summary(test, time.monotonic() - started, flooded), "rows": test.rows}
 
 
 def parser():
@@ -253,6 +276,7 @@ def parser():
     p.add_argument("--kinds", type=lambda text: text.split(","), default=list(events.KINDS), help="of random events")
     p.add_argument("--track", choices=("moved", "always", "none"), default="moved")
     p.add_argument("--flows", type=int, metavar="ENTRIES", help="size of the flow table (default: the program's)")
+    p.add_argument("--flood", type=int, metavar="SYNS", help="meanwhile send so many forged SYNs, some on living tuples")
     p.add_argument("--stall", type=float, default=4, help="seconds after which an unanswered connection is broken")
     p.add_argument("--json", metavar="FILE", help="write everything there")
     return p

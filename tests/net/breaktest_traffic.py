@@ -122,8 +122,11 @@ class Balance:
                 return now
 
     def since(self):
-        """{lost, dropped} since the last call; the traffic must be paused."""
+        """
+        Packets since the last call, while the traffic is paused. lost: received and under no verdict; unsent: forwarded,
+        and refused by the interface, as when more come than it takes.
+        """
         now = self.settled()
         received, counted, dropped, unsent = (a - b for a, b in zip(now, self.last))
         self.last = now
-        return {"packets": received, "lost": received - counted + unsent, "dropped": dropped}
+        return {"packets": received, "lost": received - counted, "unsent": unsent, "dropped": dropped}

@@ -80,3 +80,12 @@ def test_maint_breaks_its_own():
     assert summary["faults"] == []
     assert summary["broken"] == 0
     assert summary["hit_broken"] == summary["hit"] > 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("track", ["moved", "always"])
+def test_forged_openings(track):
+    """A million SYNs from everywhere, many on the tuples of living connections, while everything changes."""
+    summary = run("--connections", 300, "--events", 30, "--flood", 1_000_000, "--track", track)
+    assert_nothing_broke(summary)
+    assert summary["flood"] == 1_000_000
