@@ -11,8 +11,8 @@
 #define HEAD 34.0
 #define NAME_X 19.0
 #define NAME_MOST 150.0
-#define BAR_END 366.0
-#define SHARE_X 436.0
+#define BAR_END 350.0
+#define SHARE_X 420.0
 #define RATIO_X 500.0
 #define CURVE_X 44.0
 #define CURVE_WIDTH 456.0
