@@ -8,9 +8,16 @@
 
 /*
  * Sets the backends' incarnations to the state's, frees the indices that it does not use, deletes the flow table's entries
- * that settled arcs or dead backends made void, and then says that nothing is pending. s is the state that is published;
- * a grace period lies behind.
+ * that settled arcs or dead backends made void, makes the moved arcs' stamps good, and then says that nothing is pending.
+ * s is the state that is published, was the one before, whose tables are still in place; a grace period lies behind.
+ *
+ * The stamps: up to the switch packets went by the tables of was, after the plan had read the stamps there.
  */
-void aftermath(struct datapath *dp, const struct state *s);
+void aftermath_of(struct datapath *dp, const struct state *was, const struct state *s);
+/*
+ * The same where nobody knows any more what was before: then every moved arc has had its last old packet now, as far as
+ * anyone can tell, and s says so too.
+ */
+void aftermath(struct datapath *dp, struct state *s);
 
 #endif

@@ -40,7 +40,7 @@ static int repair(struct change *c, struct diag *d)
 		return err;
 	if (datapath_tables(c->running.dp, &bytes)->pending & RINGLB_PENDING_AFTERMATH &&
 	    !datapath_wait(c->running.dp)) {
-		aftermath(c->running.dp, s);
+		aftermath(c->running.dp, c->running.state);
 		diag_warning(
 			d, "repaired", "",
 			"the command before this one was interrupted just when its change took effect: generation %u, revision "

@@ -239,7 +239,7 @@ static void execute_after(struct commit *c)
 				     "interface %s: can't be detached: %s: the next command tries again", o->subject,
 				     strerror(-err));
 	}
-	aftermath(c->dp, c->next);
+	aftermath_of(c->dp, was, c->next);
 	release_neighbours(c->instance, c->nl, was, c->next);
 }
 

@@ -95,7 +95,10 @@ static int change(const struct plan_input *in, const struct state_pool *old, con
 	return err;
 }
 
-/* Leaving backends that no arc sends to and no entry of the flow table names go; the others move up. */
+/*
+ * Leaving backends that no arc sends to and no entry of the flow table names go; the others move up. One that takes flows
+ * up to the switch stays: some may have begun since the entries were counted.
+ */
 static void drop_unneeded(const struct plan_input *in, struct state_pool *next)
 {
 	uint8_t *needed = xcalloc(next->backends + 1, 1);
@@ -107,7 +110,8 @@ static void drop_unneeded(const struct plan_input *in, struct state_pool *next)
 	for (size_t i = 0; i < next->backends; i++) {
 		struct state_backend *b = &next->backend[i];
 
-		if (b->state == BACKEND_LEAVING && !needed[i] && !(in->flows && in->flows[b->index])) {
+		if (b->state == BACKEND_LEAVING && !needed[i] && b->since != in->now &&
+		    !(in->flows && in->flows[b->index])) {
 			backend_clear(b);
 			continue;
 		}
