@@ -134,7 +134,7 @@ class Test:
 
     def end_of_flood(self):
         """What is left of it hits a balancer that is not changed; then everything was counted, and nothing broke."""
-        sent = int(self.flood.communicate(timeout=120)[0])
+        sent = int(self.flood.stdout.readline())
         self.flood = None
         broken = self.traffic.beat()
         self.rows[-1]["broken"] += len(broken)
