@@ -30,9 +30,7 @@ int cmd_write_svg(struct cmd_context *cx, const char *file, char *svg)
 		return EXIT_DONE;
 	}
 	f = fopen(file, "we");
-	if (!f)
-		err = errno;
-	else if (fputs(svg, f) < 0)
+	if (!f || fputs(svg, f) < 0)
 		err = errno;
 	if (f && fclose(f) && !err)
 		err = errno;

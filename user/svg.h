@@ -37,7 +37,7 @@ struct svg_compared {
 
 /* The document, NUL-terminated, owned by the caller. */
 char *svg_ring(const struct svg_ring *r);
-char *svg_compare(const char *title, const char *subtitle, const struct svg_compared *placement, size_t placements);
+char *svg_compare(const char *title, const char *subtitle, const struct svg_compared *v, size_t count);
 /* 1,048,576: into buf, returned. */
 const char *svg_count(uint64_t value, char buf[32]);
 

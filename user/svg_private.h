@@ -22,8 +22,8 @@ struct svg {
 
 enum svg_anchor { SVG_START, SVG_MIDDLE, SVG_END };
 
-/* With a white ground, the paints of `paints` owners, title and description for those who can't see it. */
-void svg_begin(struct svg *s, double width, double height, const char *title, const char *description, size_t paints);
+/* With a white ground, the paints of `count` owners, title and description for those who can't see it. */
+void svg_begin(struct svg *s, double width, double height, const char *title, const char *description, size_t count);
 /* The document; owned by the caller. */
 char *svg_end(struct svg *s);
 /* What to fill the shapes of an owner with, as url(#...). Returns buf. */

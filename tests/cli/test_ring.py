@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`ring`: shares against a ring written once more here, what a change moves, comparison, pictures."""
+import math
 import re
 import sys
 import xml.etree.ElementTree as ET
@@ -223,18 +224,20 @@ def test_picture_of_hard_names(ringlb):
     assert "<&\">" in picture.text and any(t.endswith("…") for t in picture.text)
 
 
-def test_drawn_in_proportion(ringlb):
+@pytest.mark.parametrize("backends, vnodes", [(named(30, (1, 2, 9)), 300), (named(2, (1, 9)), 20000), (named(3), 1)])
+def test_drawn_in_proportion(ringlb, backends, vnodes):
     """The sectors of each backend make up its share, to a cell for each."""
     out = ringlb.dir / "ring.svg"
-    said = ringlb.json("ring", "web", "--file", write(ringlb, pool(*named(30, (1, 2, 9)), vnodes=300)), "--svg", out)
+    said = ringlb.json("ring", "web", "--file", write(ringlb, pool(*backends, vnodes=vnodes)), "--svg", out)
     drawn = {}
     for path in ET.parse(out).iter(SVG + "path"):
         hint = path.find(SVG + "title")
         if hint is not None:
             length = 0
             for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)A225 225 0 0 1 ([\d.]+) ([\d.]+)", path.get("d")):
-                length += ((float(x1) - float(x2)) ** 2 + (float(y1) - float(y2)) ** 2) ** .5
-            drawn[hint.text.split(":")[0]] = length / (2 * 3.14159 * 225)
+                chord = ((float(x1) - float(x2)) ** 2 + (float(y1) - float(y2)) ** 2) ** .5
+                length += 2 * 225 * math.asin(min(1, chord / 2 / 225))
+            drawn[hint.text.split(":")[0]] = length / (2 * math.pi * 225)
     for b in said["backends"]:
         assert drawn[b["name"]] == pytest.approx(b["share"], abs=0.004)
 

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import PROGRAM, TOP
 
-COMMANDS = ["check", "attach", "detach", "plan", "apply", "backend", "history", "rollback", "settle", "show", "lookup", "stats",
+COMMANDS = ["check", "attach", "detach", "plan", "apply", "backend", "history", "rollback", "settle", "show", "lookup", "ring", "tune", "stats",
             "upgrade", "decap"]
 
 
