@@ -15,13 +15,14 @@ usage() {
 
 packages() {
 	echo gcc make pkgconf libc6-dev linux-libc-dev clang llvm bpftool scdoc \
-		libbpf-dev libcurl4-openssl-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libxxhash-dev
+		libbpf-dev libcurl4-openssl-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libmicrohttpd-dev libxxhash-dev
 	echo bash coreutils curl ethtool iproute2 procps python3 util-linux
 	[[ $1 == demo ]] && return
 	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev openssl \
-		haproxy iputils-ping jq libmemcached-tools netcat-openbsd nginx-light python3-pytest python3-scapy \
-		python3-yaml redis-server tcpdump
+		haproxy iputils-ping jq libmemcached-tools netcat-openbsd nginx-light prometheus python3-pytest \
+		python3-scapy python3-yaml redis-server tcpdump
 	[[ $1 == test ]] && return
+	echo chromium chromium-driver fonts-dejavu-core python3-selenium
 	echo debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils
 }
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "rates.h"
+
+#include <stdlib.h>
+
+#include "diag.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text ? text : "";
+}
+
+static json_int_t count_of(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+/* What makes an entry the same one in both. A unit separator is in no name. */
+static char *key_of(const json_t *o)
+{
+	return xasprintf("%s\x1f%s\x1f%s\x1f%s", text_of(o, "pool"), text_of(o, "name"), text_of(o, "address"),
+			 text_of(o, "identity"));
+}
+
+static json_t *index_of(const json_t *list)
+{
+	json_t *index = json_object(), *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		char *key = key_of(one);
+
+		json_object_set(index, key, one);
+		free(key);
+	}
+	return index;
+}
+
+static void copy(json_t *to, const json_t *from, const char *key)
+{
+	json_t *value = json_object_get(from, key);
+
+	if (value)
+		json_object_set(to, key, value);
+}
+
+static json_t *rate(const json_t *now, const json_t *before, double seconds)
+{
+	json_int_t packets = count_of(now, "packets") - count_of(before, "packets");
+	json_int_t bytes = count_of(now, "bytes") - count_of(before, "bytes");
+	json_t *one;
+
+	if (packets < 0 || bytes < 0)
+		return NULL;
+	one = json_object();
+	copy(one, now, "pool");
+	copy(one, now, "name");
+	copy(one, now, "address");
+	copy(one, now, "identity");
+	json_object_set_new(one, "packets", json_real((double)packets / seconds));
+	json_object_set_new(one, "bytes", json_real((double)bytes / seconds));
+	return one;
+}
+
+static json_t *rates_of(const json_t *now, const json_t *before, double seconds)
+{
+	json_t *index = index_of(before), *rates = json_array(), *one;
+	size_t i;
+
+	json_array_foreach(now, i, one)
+	{
+		char *key = key_of(one);
+		const json_t *was = json_object_get(index, key);
+		json_t *r = was ? rate(one, was, seconds) : NULL;
+
+		if (r)
+			json_array_append_new(rates, r);
+		free(key);
+	}
+	json_decref(index);
+	return rates;
+}
+
+json_t *rates_between(const json_t *now, const json_t *before, double seconds)
+{
+	json_t *rates = json_object();
+
+	json_object_set_new(rates, "seconds", json_real(seconds));
+	json_object_set_new(rates, "services",
+			    rates_of(json_object_get(now, "services"), json_object_get(before, "services"), seconds));
+	json_object_set_new(rates, "backends",
+			    rates_of(json_object_get(now, "backends"), json_object_get(before, "backends"), seconds));
+	return rates;
+}
