@@ -44,6 +44,7 @@ BENCH := $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c
 BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 SERVE := $(B)/asan/tests/listener/serve
 NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash)
+PROBE := $(B)/tests/net/probe_driver
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all check test test-full lint bench install clean help
@@ -55,7 +56,7 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: all $(UNIT:%=$(B)/asan/%) $(SERVE) ## unit tests with ASan and UBSan, command line, listener; no privileges
 	$(Q)tests/run unit lint cli listener
 
-TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
+TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
 test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli listener priv xdp net placement
 
@@ -141,6 +142,10 @@ $(B)/tests/net/breaktest_client: $(B)/tests/net/breaktest_link.o
 $(NETS): %: %.o
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ -o $@
+
+$(PROBE): %: %.o $(B)/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Includes its skeletons as "tests/bench/NAME.skel.h".
 $(BENCH): | $(BSKEL)
