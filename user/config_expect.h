@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a check's `expect`, `send`, `query` and `query_type` mean: read from text, once to check a configuration and once
- * to act on it. Pure.
+ * What a check's `expect`, `send`, `query` and `query_type` mean: read from text, once to check a configuration and
+ * once to act on it. Pure.
  *   http, https  status codes and ranges of them: "200-399", "200,204,301-308"
  *   dns          the name of a response code, "NOERROR"; or an address that must be among the answers
  *   udp          bytes that must be in the answer: the text itself, or "hex:00ff"

@@ -192,6 +192,7 @@ static void start(struct probe *p)
 
 	p->transfer = t;
 	t->p = p;
+	t->fd = -1;
 	t->trust = trust_for(p->e, p->check->is->ca);
 	t->easy = curl_easy_init();
 	if (!t->easy)
@@ -216,13 +217,15 @@ static void stop(struct probe *p)
 
 static const char *where(struct probe *p)
 {
-	curl_off_t connected = 0, secured = 0, answered = 0;
+	curl_off_t secured = 0, answered = 0;
 	CURL *easy = p->transfer->easy;
+	struct sockaddr_storage peer;
+	socklen_t length = sizeof(peer);
 
-	curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected);
 	curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &secured);
 	curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &answered);
-	if (!connected)
+	/* libcurl's own time of connecting is set only when TLS is through. */
+	if (getpeername(p->transfer->fd, (struct sockaddr *)&peer, &length))
 		return "while connecting";
 	if (p->check->is->type == CHECK_HTTPS && !secured)
 		return "in the TLS handshake";
