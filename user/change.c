@@ -9,6 +9,7 @@
 #include "aftermath.h"
 #include "generation.h"
 #include "replace.h"
+#include "totals.h"
 
 /* Links that a killed command attached or left, and that the published configuration does not know. */
 static void remove_stray_links(struct change *c, struct diag *d)
@@ -118,6 +119,26 @@ static int record(struct change *c, const char *summary, struct diag *d)
 	return err;
 }
 
+static double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int carry_out(struct change *c, struct diag *d)
+{
+	double start = seconds_now();
+	int err = c->running.dp ? commit_apply(c->instance, &c->running, &c->plan, d) :
+				  commit_attach(c->instance, &c->plan, d);
+
+	/* A failed attach leaves nothing behind. */
+	if (!err || c->running.dp)
+		totals_commit(c->instance, seconds_now() - start, !err);
+	return err;
+}
+
 int change_commit(struct change *c, const char *summary, bool recorded, struct diag *d)
 {
 	bool write = recorded && c->plan.generation;
@@ -129,8 +150,7 @@ int change_commit(struct change *c, const char *summary, bool recorded, struct d
 	if (write)
 		err = record(c, summary, d);
 	if (!err)
-		err = c->running.dp ? commit_apply(c->instance, &c->running, &c->plan, d) :
-				      commit_attach(c->instance, &c->plan, d);
+		err = carry_out(c, d);
 	if (err && d->errors == errors)
 		diag_error(d, "commit", "", "nothing was changed: %s", strerror(-err));
 	if (err && write)

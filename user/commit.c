@@ -10,6 +10,7 @@
 #include "nexthop.h"
 #include "release.h"
 #include "room.h"
+#include "totals.h"
 
 #define WAIT_FOR_NEIGHBOURS_MS 1000
 
@@ -329,5 +330,7 @@ int commit_detach(const struct instance *i, struct running *r, struct diag *d)
 		release_neighbours(i, nl, r->state, NULL);
 		netlink_close(nl);
 	}
+	if (!err)
+		totals_remove(i);
 	return err;
 }

@@ -93,6 +93,21 @@ void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t ba
 		}
 }
 
+void flows_count_services(const struct flows *f, uint32_t now, uint32_t *count, uint32_t services)
+{
+	for (uint32_t i = 0; i < f->buckets; i++)
+		for (uint32_t j = 0; j < RINGLB_FLOWS_PER_BUCKET; j++) {
+			const struct ringlb_flow *flow = &f->bucket[i].flow[j];
+			struct flow_view v;
+
+			if (!in_use(LOAD(flow->fingerprint)))
+				continue;
+			v = view(flow);
+			if (v.service < services && seconds_left(v.stamp, now))
+				count[v.service]++;
+		}
+}
+
 void flows_use(const struct flows *f, uint32_t now, uint32_t *used, uint32_t *openings)
 {
 	*used = *openings = 0;

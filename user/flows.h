@@ -32,6 +32,8 @@ uint16_t flow_choice_backend(uint32_t choice);
  */
 void flows_count(const struct flows *f, const uint16_t *incarnation, uint32_t backends, uint32_t now, uint32_t *count,
 		 uint32_t *left);
+/* The same by service: adds one to count[service] for each entry, services of them. */
+void flows_count_services(const struct flows *f, uint32_t now, uint32_t *count, uint32_t services);
 /* Entries in use that have not expired by the stamp now, and mere openings among them. */
 void flows_use(const struct flows *f, uint32_t now, uint32_t *used, uint32_t *openings);
 

@@ -9,13 +9,15 @@
 #include "commit.h"
 #include "drift.h"
 #include "generation.h"
+#include "health.h"
 #include "out.h"
 
 struct report_options {
 	const char *instance;
 	const char *pool; /* only this one and its services; NULL: every pool */
 	bool verbose;
-	const struct drift *drift; /* as it is known already; NULL: to be read */
+	const struct drift *drift;   /* as it is known already; NULL: to be read */
+	const struct health *health; /* for readiness; NULL: not known here */
 };
 
 /* show. -EINVAL for a pool that there is not. */

@@ -9,6 +9,7 @@
 #include "drift.h"
 #include "moved.h"
 #include "old_flows.h"
+#include "ready.h"
 #include "report.h"
 
 #define POSITIONS 4294967296.0
@@ -16,6 +17,7 @@
 struct report {
 	struct out *out;
 	const struct running *running;
+	const struct health *health; /* or NULL */
 	struct old_flows old;
 };
 
@@ -32,23 +34,6 @@ static uint32_t settle_after(const struct config_pool *c)
 static const char *interface_mode(const struct plan_interface *i)
 {
 	return !i->attached || !i->alive ? "missing" : i->native ? "native" : "generic";
-}
-
-static bool all_attached(const struct plan_interface *v, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!v[i].attached || !v[i].alive)
-			return false;
-	return count > 0;
-}
-
-static size_t pool_takers(const struct state_pool *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->backends; i++)
-		n += backend_takes_flows(&p->backend[i]);
-	return n;
 }
 
 static void report_interfaces(struct out *o, const struct plan_interface *v, size_t count)
@@ -92,6 +77,7 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 
 	out_object(o, NULL);
 	out_string(o, "name", b->name);
+	out_string(o, "identity", b->identity);
 	out_string(o, "address", address_text(&b->address, text));
 	out_integer(o, "weight", b->weight);
 	out_string(o, "zone", b->zone);
@@ -160,6 +146,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 	out_integer(o, "vnodes", c->vnodes);
 	out_integer(o, "points", (int64_t)points);
 	out_real(o, "moved", share(arcs_moved(&p->arcs)));
+	out_integer(o, "settle_after", settle_after(c));
 	out_integer(o, "settles_in", arcs_settled_in(&p->arcs, r->old.now, settle_after(c)));
 	out_text(o, "pool %s: %s, %u vnodes, %llu points%s\n", p->name, config_placement_name(c->placement), c->vnodes,
 		 (unsigned long long)points, points ? "" : " (no backend takes flows: packets are dropped)");
@@ -248,7 +235,7 @@ static void report_service(struct report *r, size_t i, bool ready)
 	out_row(o);
 }
 
-static void report_services(struct report *r, const char *pool, bool attached)
+static void report_services(struct report *r, const char *pool, const struct plan_interface *v, size_t count)
 {
 	static const char *const head[] = { "service", "address",  "port",  "protocol", "pool",
 					    "forward", "affinity", "track", "ready",    "still moving" };
@@ -261,10 +248,8 @@ static void report_services(struct report *r, const char *pool, bool attached)
 	for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
 		out_head(o, "%s", head[i]);
 	for (size_t i = 0; i < s->config->services; i++) {
-		size_t p = s->config->service[i].pool, takers = pool_takers(&s->pool[p]);
-
-		if (!pool || !strcmp(s->pool[p].name, pool))
-			report_service(r, i, attached && takers && takers >= s->config->pool[p].quorum);
+		if (!pool || !strcmp(s->pool[s->config->service[i].pool].name, pool))
+			report_service(r, i, service_ready(s, i, v, count, r->health, NULL));
 	}
 	out_table_end(o);
 	out_end(o);
@@ -335,7 +320,7 @@ static void report_head(struct report *r, const struct report_options *options)
 
 int report_running(struct out *o, const struct running *running, const struct report_options *options, struct diag *d)
 {
-	struct report r = { .out = o, .running = running };
+	struct report r = { .out = o, .running = running, .health = options->health };
 	const struct state *s = running->state;
 	struct plan_interface *interface;
 	const char *pool = options->pool;
@@ -364,7 +349,7 @@ int report_running(struct out *o, const struct running *running, const struct re
 		if (!pool || !strcmp(s->pool[i].name, pool))
 			report_pool(&r, &s->config->pool[i], &s->pool[i]);
 	out_end(o);
-	report_services(&r, pool, all_attached(interface, interfaces));
+	report_services(&r, pool, interface, interfaces);
 	free(interface);
 	drift_free(&own);
 	old_flows_free(&r.old);

@@ -21,29 +21,38 @@ static void print_heads(struct out *o, const char *aligns, const char *const *he
 		out_head(o, "%s", *head);
 }
 
-static int services(struct out *o, const struct running *r)
+static int services(struct out *o, const struct running *r, uint32_t now)
 {
-	static const char *const head[] = { "service", "packets", "bytes", NULL };
+	static const char *const head[] = { "service", "packets", "bytes", "flows", NULL };
 	uint32_t count = datapath_services(r->dp);
 	struct ringlb_counter *counter = xcalloc(count, sizeof(*counter));
+	uint32_t *flows = xcalloc(count, sizeof(*flows));
 	const struct config *c = r->state->config;
 	int err = datapath_service_counters(r->dp, counter, count);
+	struct flows table;
 
-	print_heads(o, "lrr", head);
+	table.bucket = datapath_flows(r->dp, &table.buckets);
+	flows_count_services(&table, now, flows, count);
+	print_heads(o, "lrrr", head);
 	out_array(o, "services");
 	for (size_t i = 0; i < c->services && !err; i++) {
-		if (r->state->service_index[i] >= count)
+		uint16_t index = r->state->service_index[i];
+
+		if (index >= count)
 			continue;
 		out_object(o, NULL);
 		out_string(o, "name", c->service[i].name);
 		out_cell(o, OUT_PLAIN, "%s", c->service[i].name);
-		counter_fields(o, &counter[r->state->service_index[i]]);
+		counter_fields(o, &counter[index]);
+		out_integer(o, "flows", flows[index]);
+		out_cell(o, OUT_PLAIN, "%u", flows[index]);
 		out_row(o);
 		out_end(o);
 	}
 	out_end(o);
 	out_table_end(o);
 	free(counter);
+	free(flows);
 	return err;
 }
 
@@ -56,6 +65,8 @@ struct backend_stats {
 
 static void pool_backends(struct out *o, const struct state_pool *p, struct backend_stats *stats)
 {
+	char text[ADDRESS_TEXT];
+
 	for (size_t i = 0; i < p->backends; i++) {
 		const struct state_backend *b = &p->backend[i];
 
@@ -65,6 +76,8 @@ static void pool_backends(struct out *o, const struct state_pool *p, struct back
 		out_object(o, NULL);
 		out_string(o, "pool", p->name);
 		out_string(o, "name", b->name);
+		out_string(o, "identity", b->identity);
+		out_string(o, "address", address_text(&b->address, text));
 		out_cell(o, OUT_PLAIN, "%s", p->name);
 		out_cell(o, OUT_PLAIN, "%s", b->name);
 		counter_fields(o, &stats->counter[b->index]);
@@ -177,7 +190,7 @@ int report_stats(struct out *o, const struct running *r, struct diag *d)
 	int err = running_now(r->dp, &now);
 
 	if (!err)
-		err = services(o, r);
+		err = services(o, r, now);
 	out_text(o, "\n");
 	if (!err)
 		err = backends(o, r, now);
