@@ -118,12 +118,11 @@ class Test:
                 "planned": {name: services.get(name, planned.get(pool_of(after, name), 0)) for name in SERVICES},
                 "pools": planned, "exact": {p["name"]: exactly_moved(before, after, p["name"]) for p in after["pools"]}}
 
-    def hit(self, words):
-        """Servers whose connections the event takes, by intention."""
-        words = words[words[0] == "live":]
-        if words[0] != "maint":
-            return set()
-        return {self.world.server_of[self.world.find(words[1])[1]["address"]]}
+    def newly_cut(self, before, after):
+        """Servers whose connections a change takes, by intention: of backends that are in maint, and were not."""
+        cut = [{(b["name"], b["address"]) for p in c["pools"] for b in p["backends"] if b.get("state") == "maint"}
+               for c in (before, after)]
+        return {self.world.server_of[address] for _, address in cut[1] - cut[0]}
 
     def count(self):
         """Packets at the balancer since the last event; unknown while a flood is under way."""
@@ -146,8 +145,9 @@ class Test:
         alive = len(self.traffic.server)
         hit, rows = set(), []
         for words in group:
-            hit |= self.hit(words)
+            before = self.world.config
             rows.append(self.run_one(words))
+            hit |= self.newly_cut(before, self.world.config)
         on_hit = sum(s in hit for s in self.traffic.server.values())
         new, astray, failed = self.renew()
         broken = self.traffic.beat()
@@ -155,8 +155,8 @@ class Test:
         row = {"number": len(self.rows) + 1, "event": "; ".join(r["event"] for r in rows),
                "seconds": sum(r["seconds"] for r in rows), "steps": rows, "alive": alive,
                "hit": on_hit, "hit_broken": sum(b[0] in hit for b in broken.values()),
-               "broken": sum(b[0] not in hit for b in broken.values()) + len(failed),
-               "new": new, "astray": astray, **counted,
+               "broken": sum(b[0] not in hit for b in broken.values()),
+               "new": new, "unopened": len(failed), "astray": astray, **counted,
                "details": [f"{p}: {b}" for p, b in {**broken, **failed}.items()][:10]}
         self.rows.append(row)
         self.close_some()
@@ -200,6 +200,8 @@ def faults(row, options):
     out = []
     if row["broken"] and options.track != "none":
         out.append(f"{row['broken']} connections broke that were not to")
+    if row["unopened"] and not options.flood:
+        out.append(f"{row['unopened']} new connections failed")
     if row["lost"] or row["dropped"] or (row["unsent"] and not options.flood):
         out.append(f"{row['lost']} packets lost, {row['unsent']} not sent, {row['dropped']} dropped")
     if row["astray"] and options.track != "none" and not options.flows and not options.flood:
@@ -238,7 +240,7 @@ def summary(test, seconds, flooded):
             "connections": test.options.connections, "events": sum(len(r["steps"]) for r in rows),
             "seconds": round(seconds, 1),
             **{key: sum(r[key] for r in rows) for key in
-               ("broken", "hit", "hit_broken", "new", "astray", "packets", "lost", "unsent", "dropped")},
+               ("broken", "hit", "hit_broken", "new", "unopened", "astray", "packets", "lost", "unsent", "dropped")},
             "expected_broken": round(sum(expected_broken(r) for r in rows), 1),
             "faults": [f"event {r['number']}: {text}" for r in rows for text in faults(r, test.options)]}
 
