@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "entries.h"
 #include "page_private.h"
 
 static const char *text_of(const json_t *o, const char *key)
@@ -118,24 +119,43 @@ static void summary(FILE *to, const json_t *s)
 	fputs("</ul>\n", to);
 }
 
-/* The entry of a list that is the same backend or service; NULL: none. */
-static const json_t *find(const json_t *list, const char *pool, const json_t *what)
-{
-	json_t *one;
-	size_t i;
+/* What is known of a backend or service elsewhere in the snapshot: indexes of these lists. */
+struct known {
+	json_t *stats, *rates, *health;
+};
 
-	json_array_foreach(list, i,
-			   one) if ((!pool || !strcmp(text_of(one, "pool"), pool)) &&
-				    !strcmp(text_of(one, "name"), text_of(what, "name")) &&
-				    !strcmp(text_of(one, "address"), pool ? text_of(what, "address") : "")) return one;
-	return NULL;
+static struct known known_of(const json_t *s, const char *what)
+{
+	return (struct known){
+		.stats = entries_index(json_object_get(json_object_get(s, "stats"), what)),
+		.rates = entries_index(json_object_get(json_object_get(s, "rates"), what)),
+		.health = entries_index(json_object_get(json_object_get(s, "health"), what)),
+	};
+}
+
+static void known_free(struct known *k)
+{
+	json_decref(k->stats);
+	json_decref(k->rates);
+	json_decref(k->health);
+}
+
+/* Lists of services know their names alone. */
+static const json_t *named(const json_t *index, const json_t *service)
+{
+	json_t *name = json_object();
+	const json_t *found;
+
+	json_object_set(name, "name", json_object_get(service, "name"));
+	found = entries_find(index, NULL, name);
+	json_decref(name);
+	return found;
 }
 
 static void services(FILE *to, const json_t *s)
 {
 	const json_t *list = json_object_get(json_object_get(s, "show"), "services");
-	const json_t *stats = json_object_get(json_object_get(s, "stats"), "services");
-	const json_t *rates = json_object_get(json_object_get(s, "rates"), "services");
+	struct known known = known_of(s, "services");
 	json_t *one;
 	size_t i;
 
@@ -157,18 +177,19 @@ static void services(FILE *to, const json_t *s)
 		cell(to, text_of(one, "forward"));
 		cell(to, json_is_true(json_object_get(one, "ready")) ? "yes" : "NO");
 		cell(to, text_of(ready, "reason"));
-		number_cell(to, json_object_get(find(stats, NULL, one), "packets"), 1, 0, "");
-		number_cell(to, json_object_get(find(rates, NULL, one), "packets"), 1, 1, "");
+		number_cell(to, json_object_get(named(known.stats, one), "packets"), 1, 0, "");
+		number_cell(to, json_object_get(named(known.rates, one), "packets"), 1, 1, "");
 		row_end(to);
 	}
 	table_end(to);
+	known_free(&known);
 }
 
-static void backend(FILE *to, const json_t *s, const char *pool, const json_t *b, double weights)
+static void backend(FILE *to, const struct known *known, const char *pool, const json_t *b, double weights)
 {
-	const json_t *stats = find(json_object_get(json_object_get(s, "stats"), "backends"), pool, b);
-	const json_t *rates = find(json_object_get(json_object_get(s, "rates"), "backends"), pool, b);
-	const json_t *health = find(json_object_get(json_object_get(s, "health"), "backends"), pool, b);
+	const json_t *stats = entries_find(known->stats, pool, b);
+	const json_t *rates = entries_find(known->rates, pool, b);
+	const json_t *health = entries_find(known->health, pool, b);
 	bool takes = number_of(b, "points") > 0;
 
 	head_cell(to, text_of(b, "name"));
@@ -190,7 +211,7 @@ static void backend(FILE *to, const json_t *s, const char *pool, const json_t *b
 	row_end(to);
 }
 
-static void pool(FILE *to, const json_t *s, const json_t *p)
+static void pool(FILE *to, const struct known *known, const json_t *p)
 {
 	const json_t *list = json_object_get(p, "backends");
 	double weights = 0;
@@ -203,7 +224,7 @@ static void pool(FILE *to, const json_t *s, const json_t *p)
 		 text_of(p, "placement"), number_of(p, "points"), 100 * number_of(p, "moved"));
 	table(to, caption, "backend", "address", "state", "health", "last check", "weight", "share", "by weight",
 	      "packets", "packets/s", "flows", "last old packet", "safe to remove in", NULL);
-	json_array_foreach(list, i, b) backend(to, s, text_of(p, "name"), b, weights);
+	json_array_foreach(list, i, b) backend(to, known, text_of(p, "name"), b, weights);
 	table_end(to);
 }
 
@@ -266,6 +287,7 @@ void page_tables(FILE *to, const json_t *snapshot)
 	const json_t *show = json_object_get(snapshot, "show"), *stats = json_object_get(snapshot, "stats");
 	const json_t *meanings = json_object_get(snapshot, "meanings");
 	json_t *interface, *p;
+	struct known known;
 	size_t i;
 
 	summary(to, snapshot);
@@ -279,7 +301,9 @@ void page_tables(FILE *to, const json_t *snapshot)
 		}
 		table_end(to);
 		services(to, snapshot);
-		json_array_foreach(json_object_get(show, "pools"), i, p) pool(to, snapshot, p);
+		known = known_of(snapshot, "backends");
+		json_array_foreach(json_object_get(show, "pools"), i, p) pool(to, &known, p);
+		known_free(&known);
 	}
 	if (stats) {
 		verdicts(to, snapshot);

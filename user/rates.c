@@ -1,42 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "rates.h"
 
-#include <stdlib.h>
-
-#include "diag.h"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-	const char *text = json_string_value(json_object_get(o, key));
-
-	return text ? text : "";
-}
+#include "entries.h"
 
 static json_int_t count_of(const json_t *o, const char *key)
 {
 	return json_integer_value(json_object_get(o, key));
-}
-
-/* What makes an entry the same one in both. A unit separator is in no name. */
-static char *key_of(const json_t *o)
-{
-	return xasprintf("%s\x1f%s\x1f%s\x1f%s", text_of(o, "pool"), text_of(o, "name"), text_of(o, "address"),
-			 text_of(o, "identity"));
-}
-
-static json_t *index_of(const json_t *list)
-{
-	json_t *index = json_object(), *one;
-	size_t i;
-
-	json_array_foreach(list, i, one)
-	{
-		char *key = key_of(one);
-
-		json_object_set(index, key, one);
-		free(key);
-	}
-	return index;
 }
 
 static void copy(json_t *to, const json_t *from, const char *key)
@@ -67,18 +36,16 @@ static json_t *rate(const json_t *now, const json_t *before, double seconds)
 
 static json_t *rates_of(const json_t *now, const json_t *before, double seconds)
 {
-	json_t *index = index_of(before), *rates = json_array(), *one;
+	json_t *index = entries_index(before), *rates = json_array(), *one;
 	size_t i;
 
 	json_array_foreach(now, i, one)
 	{
-		char *key = key_of(one);
-		const json_t *was = json_object_get(index, key);
+		const json_t *was = entries_find(index, NULL, one);
 		json_t *r = was ? rate(one, was, seconds) : NULL;
 
 		if (r)
 			json_array_append_new(rates, r);
-		free(key);
 	}
 	json_decref(index);
 	return rates;
