@@ -44,7 +44,7 @@ static int repair(struct change *c, struct diag *d)
 		aftermath(c->running.dp, c->running.state);
 		diag_warning(
 			d, "repaired", "",
-			"the command before this one was interrupted just when its change took effect: generation %u, revision "
+			"the command before this one was interrupted at the moment of its change: generation %u, revision "
 			"%llu runs, and its records are complete now",
 			s->generation, (unsigned long long)s->revision);
 	}
