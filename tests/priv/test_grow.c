@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/ptrace.h>
@@ -378,30 +379,6 @@ static void refuses_a_flow_table_that_is_too_small(void **state)
 	add_up();
 }
 
-/* When the last old packet came, in arcs and at backends, is known in the new maps, whichever saw it. */
-static void keeps_stamps(void **state)
-{
-	struct running r;
-	uint32_t count, now, stamps = 0, at_backends = 0;
-	const struct ringlb_backend *b;
-
-	(void)state;
-	begin();
-	r = opened();
-	assert_int_equal(running_now(r.dp, &now), 0);
-	running_close(&r);
-	applied(MANY, LARGE);
-	r = opened();
-	b = datapath_backends(r.dp, &count);
-	for (uint32_t i = 0; i < count; i++)
-		at_backends += b[i].last_old && now - b[i].last_old < 60;
-	for (size_t i = 0; i < r.state->pool->arcs.count; i++)
-		stamps += r.state->pool->arcs.arc[i].moved && now - r.state->pool->arcs.arc[i].stamp < 60;
-	assert_true(at_backends > 0);
-	assert_true(stamps > 0);
-	running_close(&r);
-}
-
 static void another_program_shares_every_map(void **state)
 {
 	struct running r, then;
@@ -430,6 +407,8 @@ static void another_program_shares_every_map(void **state)
 }
 
 /* Killing and refusing */
+
+#define CALLS 1000u
 
 struct call {
 	uint64_t number, command; /* of bpf() */
@@ -473,11 +452,32 @@ static void refuse(pid_t pid)
 
 enum how { KILLED, REFUSED, WATCHED };
 
+/* What happens at the call that is waited for; NULL: packets come at each. */
+static void (*on_call)(struct running *r);
+static struct running *on_call_of;
+
+static void watch(bool is_it)
+{
+	if (on_call && is_it) {
+		on_call(on_call_of);
+	} else if (!on_call) {
+		opens(1);
+		go_on();
+		add_up();
+	}
+}
+
+static int growth(void)
+{
+	struct diag d = { 0 };
+
+	return apply(MANY, LARGE, &d);
+}
+
 /*
- * Runs the growth in a child that is killed at its call number `at`, or has it refused; WATCHED: at each call before it
- * packets come. Returns how many calls there were; call[], if not NULL, is filled in.
+ * Runs act in a child that is killed at its call number `at`, or has it refused, or is WATCHED. Returns how many calls there were; call[], if not NULL, is filled in.
  */
-static unsigned int interrupted(unsigned int at, enum how how, struct call *call, unsigned int most, int *status)
+static unsigned int interrupted(int (*act)(void), unsigned int at, enum how how, struct call *call, int *status)
 {
 	struct ptrace_syscall_info info;
 	unsigned int n = 0;
@@ -485,11 +485,9 @@ static unsigned int interrupted(unsigned int at, enum how how, struct call *call
 
 	assert_true(pid >= 0);
 	if (!pid) {
-		struct diag d = { 0 };
-
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		raise(SIGSTOP);
-		_exit(apply(MANY, LARGE, &d) ? 1 : 0);
+		_exit(act() ? 1 : 0);
 	}
 	assert_int_equal(waitpid(pid, status, 0), pid);
 	assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
@@ -501,26 +499,21 @@ static unsigned int interrupted(unsigned int at, enum how how, struct call *call
 		assert_true(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) > 0);
 		if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !matters(&info))
 			continue;
-		if (call && n < most)
+		if (call && n < CALLS)
 			call[n] = (struct call){ info.entry.nr, info.entry.args[0] };
-		if (n++ < at && how == WATCHED && !is_bpf_update(&info)) {
-			opens(1);
-			go_on();
-			add_up();
-		}
-		if (n != at + 1)
+		if (how == WATCHED && !is_bpf_update(&info))
+			watch(n == at);
+		if (n++ != at || how == WATCHED)
 			continue;
-		if (how == REFUSED)
+		if (how == REFUSED) {
 			refuse(pid);
-		if (how != KILLED)
 			continue;
+		}
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, status, 0), pid);
 		return n;
 	}
 }
-
-#define CALLS 1000u
 
 static bool is_bpf(const struct call *c, uint64_t command)
 {
@@ -538,7 +531,7 @@ static unsigned int *calls_to_try(unsigned int *count)
 	int status;
 
 	begin();
-	n = interrupted(CALLS, KILLED, call, CALLS, &status);
+	n = interrupted(growth, CALLS, KILLED, call, &status);
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 	assert_true(n < CALLS);
 	is_whole();
@@ -593,11 +586,109 @@ static void packets_at_every_step(void **state)
 
 	(void)state;
 	begin();
-	n = interrupted(CALLS, WATCHED, NULL, 0, &status);
+	n = interrupted(growth, CALLS, WATCHED, NULL, &status);
 	assert_true(n > 30);
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
 	is_whole();
 	go_on();
+	add_up();
+}
+
+/* Every map but those of one size made anew, and nothing else. */
+static int replacement(void)
+{
+	struct diag d = { 0 };
+	struct datapath_sizes larger;
+	struct running r;
+	int err = running_open(&instance, &r, &d);
+
+	if (err)
+		return err;
+	datapath_get_sizes(r.dp, &larger);
+	larger.tables += 4096;
+	larger.backends *= 2;
+	larger.flow_buckets *= 2;
+	err = replace(&instance, &r, NULL, &larger, &d);
+	running_close(&r);
+	return err;
+}
+
+static uint32_t stamp(struct datapath *dp)
+{
+	uint32_t now;
+
+	assert_int_equal(running_now(dp, &now), 0);
+	return now;
+}
+
+/* The least deadline in the flow table, the latest stamps of an arc and of a backend. */
+static void read_stamps(struct running *r, uint32_t *deadline, uint32_t *arc, uint32_t *backend)
+{
+	uint32_t buckets, count;
+	const struct ringlb_flow_bucket *f = datapath_flows(r->dp, &buckets);
+	const struct ringlb_backend *b = datapath_backends(r->dp, &count);
+	const struct arcs *arcs = &r->state->pool->arcs;
+
+	*deadline = UINT32_MAX;
+	*arc = *backend = 0;
+	for (uint32_t i = 0; i < buckets * RINGLB_FLOWS_PER_BUCKET; i++) {
+		const struct ringlb_flow *e = &f[i / RINGLB_FLOWS_PER_BUCKET].flow[i % RINGLB_FLOWS_PER_BUCKET];
+
+		if (e->fingerprint && e->established >> 32 < *deadline)
+			*deadline = (uint32_t)(e->established >> 32);
+	}
+	for (size_t i = 0; i < arcs->count; i++)
+		if (arcs->arc[i].moved && arcs->arc[i].stamp > *arc)
+			*arc = arcs->arc[i].stamp;
+	for (uint32_t i = 0; i < count; i++)
+		if (b[i].last_old > *backend)
+			*backend = b[i].last_old;
+}
+
+/* At the call that publishes the new datapath, when all is copied, a second and more later than what came before. */
+static void late_packets(struct running *before)
+{
+	const struct timespec tick = { .tv_nsec = 20000000 };
+	uint32_t since = stamp(before->dp);
+
+	while (stamp(before->dp) - since < 2)
+		nanosleep(&tick, NULL);
+	go_on();
+}
+
+static void what_packets_leave_at_the_last_moment_counts(void **state)
+{
+	struct call *call = xcalloc(CALLS, sizeof(*call));
+	struct running before, after;
+	uint32_t deadline, arc, backend, deadline_then, arc_then, backend_then;
+	unsigned int at = 0;
+	int status;
+
+	(void)state;
+	begin();
+	interrupted(replacement, CALLS, KILLED, call, &status);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	while (call[at].number != SYS_renameat2)
+		at++;
+	end(NULL);
+
+	begin();
+	before = opened();
+	read_stamps(&before, &deadline_then, &arc_then, &backend_then);
+	on_call = late_packets;
+	on_call_of = &before;
+	interrupted(replacement, at, WATCHED, NULL, &status);
+	on_call = NULL;
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	after = opened();
+	read_stamps(&after, &deadline, &arc, &backend);
+	assert_true(deadline - deadline_then >= 2 && deadline - deadline_then < 60);
+	assert_true(arc - arc_then >= 2 && arc - arc_then < 60);
+	assert_true(backend - backend_then >= 2 && backend - backend_then < 60);
+	running_close(&before);
+	running_close(&after);
+	free(call);
+	is_whole();
 	add_up();
 }
 
@@ -610,7 +701,7 @@ static void killed_anywhere(void **state)
 		int status;
 
 		begin();
-		interrupted(at[i], KILLED, NULL, 0, &status);
+		interrupted(growth, at[i], KILLED, NULL, &status);
 		assert_true(WIFSIGNALED(status));
 		check_after(at[i], true, true);
 		end(NULL);
@@ -628,8 +719,10 @@ static void refused_anything(void **state)
 		int status;
 
 		begin();
-		interrupted(at[i], REFUSED, NULL, 0, &status);
+		interrupted(growth, at[i], REFUSED, NULL, &status);
 		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status)) /* without a command that repairs */
+			is_whole();
 		check_after(at[i], WEXITSTATUS(status) != 0, WEXITSTATUS(status) == 0);
 		end(NULL);
 	}
@@ -646,9 +739,9 @@ int main(void)
 		cmocka_unit_test_teardown(grows, end),
 		cmocka_unit_test_teardown(changes_the_size_of_the_flow_table, end),
 		cmocka_unit_test_teardown(refuses_a_flow_table_that_is_too_small, end),
-		cmocka_unit_test_teardown(keeps_stamps, end),
 		cmocka_unit_test_teardown(another_program_shares_every_map, end),
 		cmocka_unit_test_teardown(packets_at_every_step, end),
+		cmocka_unit_test_teardown(what_packets_leave_at_the_last_moment_counts, end),
 		cmocka_unit_test_teardown(killed_anywhere, end),
 		cmocka_unit_test_teardown(refused_anything, end),
 	};
