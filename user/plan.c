@@ -58,7 +58,7 @@ static int pool_next(struct plan *p, const struct plan_input *in, size_t i, stru
 	int err;
 
 	next->name = xstrdup(c->name);
-	plan_backends(in, old, c, keep, next);
+	plan_backends(in, p->next, old, c, keep, next);
 	err = plan_ring(c, next, d);
 	if (!err)
 		err = plan_arcs(in, old, c, keep, next, &settled, d);

@@ -58,8 +58,44 @@ static void continue_from(const struct plan_input *in, const struct config_pool 
 		b->incarnation = 1;
 }
 
-void plan_backends(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
-		   struct state_pool *next)
+static bool has_index(const struct state_pool *p, uint16_t index)
+{
+	for (size_t i = 0; i < p->backends; i++)
+		if (p->backend[i].index == index)
+			return true;
+	return false;
+}
+
+/* Some pool goes on with it: one that ran and is still configured, or one that has been planned already. */
+static bool is_taken(const struct state *running, const struct state *next, uint16_t index)
+{
+	for (size_t i = 0; i < running->pools; i++)
+		if (config_find_pool(next->config, running->pool[i].name) && has_index(&running->pool[i], index))
+			return true;
+	for (size_t i = 0; i < next->pools; i++)
+		if (has_index(&next->pool[i], index))
+			return true;
+	return false;
+}
+
+/*
+ * The same backend where its pool has it no longer, but flows may: in a table of a service's own, or in a pool that goes.
+ * It goes on here with its index, by which the flow table knows it.
+ */
+static const struct state_backend *left_elsewhere(const struct state *running, const struct state *next,
+						  const struct state_backend *b)
+{
+	for (size_t i = state_tables(running); i--;) {
+		const struct state_backend *was = plan_same(state_table_at(running, i), b);
+
+		if (was && backend_alive(was) && !is_taken(running, next, was->index))
+			return was;
+	}
+	return NULL;
+}
+
+void plan_backends(const struct plan_input *in, const struct state *planned, const struct state_pool *old,
+		   const struct config_pool *c, bool keep, struct state_pool *next)
 {
 	size_t configured_count = c->backends;
 
@@ -71,6 +107,8 @@ void plan_backends(const struct plan_input *in, const struct state_pool *old, co
 	for (size_t i = 0; i < configured_count; i++) {
 		const struct state_backend *was = plan_same(old, &next->backend[i]);
 
+		if (!was && in->running)
+			was = left_elsewhere(in->running, planned, &next->backend[i]);
 		if (was)
 			continue_from(in, c, was, &next->backend[i]);
 		else if (next->backend[i].state == BACKEND_DRAIN)

@@ -11,10 +11,11 @@ __attribute__((format(printf, 6, 7))) void plan_add(struct plan *p, enum plan_ki
 
 /*
  * The backends of a pool after the change: those of its configuration, and those of old (NULL: a new pool) that are
- * leaving. keep: some service keeps flows, so there is something to leave for.
+ * leaving. keep: some service keeps flows, so there is something to leave for. planned: the next state, with the pools
+ * before this one.
  */
-void plan_backends(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
-		   struct state_pool *next);
+void plan_backends(const struct plan_input *in, const struct state *planned, const struct state_pool *old,
+		   const struct config_pool *c, bool keep, struct state_pool *next);
 /* The backend of p that is the same one as b, or NULL. */
 struct state_backend *plan_same(const struct state_pool *p, const struct state_backend *b);
 

@@ -98,7 +98,8 @@ static void removed(struct plan *p, const struct state_pool *old, const struct s
 static int added(struct plan *p, struct state_pool *next, size_t pool, size_t i, uint8_t *index_used, struct diag *d)
 {
 	struct state_backend *b = &next->backend[i];
-	int index = index_take(index_used);
+	bool is_new = b->index == RINGLB_NO_BACKEND;
+	int index = is_new ? index_take(index_used) : b->index;
 	char text[ADDRESS_TEXT];
 
 	if (index < 0) {
@@ -109,8 +110,9 @@ static int added(struct plan *p, struct state_pool *next, size_t pool, size_t i,
 		return -ENOSPC;
 	}
 	b->index = (uint16_t)index;
-	plan_add(p, PLAN_BACKEND_ADD, pool, i, NULL, "pool %s: backend %s added: %s, weight %u", next->name, b->name,
-		 address_text(&b->address, text), b->weight);
+	plan_add(p, is_new ? PLAN_BACKEND_ADD : PLAN_BACKEND_CHANGE, pool, i, NULL,
+		 "pool %s: backend %s added: %s, weight %u", next->name, b->name, address_text(&b->address, text),
+		 b->weight);
 	return 0;
 }
 
