@@ -53,11 +53,11 @@ MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manual: build/ringlb, build/man/
 
-check: all $(UNIT:%=$(B)/asan/%) $(SERVE) ## unit tests with ASan and UBSan, command line, listener; no privileges
-	$(Q)tests/run unit lint cli listener
+check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
+	$(Q)tests/run unit lint cli
 
 TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
-test: $(TESTS) ## check, the kernel's test runs of packets, network namespaces; root
+test: $(TESTS) ## check, the listener, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli listener priv xdp net placement
 
 test-full: $(TESTS) ## test, and what takes long; root

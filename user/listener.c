@@ -178,6 +178,19 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *mhd, const c
 	return result;
 }
 
+/* A path that goes on behind an escaped zero is none. */
+static size_t unescape(void *arg, struct MHD_Connection *mhd, char *text)
+{
+	size_t length = MHD_http_unescape(text);
+
+	(void)arg;
+	(void)mhd;
+	if (strlen(text) == length)
+		return length;
+	*text = 0;
+	return 0;
+}
+
 struct listener *listener_new(int fd)
 {
 	struct listener *l = xcalloc(1, sizeof(*l));
@@ -187,7 +200,8 @@ struct listener *listener_new(int fd)
 				     MHD_OPTION_PER_IP_CONNECTION_LIMIT, LISTENER_CONNECTIONS / 2,
 				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LISTENER_MEMORY,
 				     MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_NOTIFY_COMPLETED,
-				     on_completed, l, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+				     on_completed, l, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+				     MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	if (l->daemon)
 		return l;
 	close(fd);

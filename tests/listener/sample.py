@@ -48,7 +48,7 @@ def pool(name, backends, **more):
             b["share"] = b["points"] / p["points"] * (1 + 0.03 * math.sin(7 * i + 1))
     total = sum(b["share"] for b in backends)
     for b in backends:
-        b["share"] = b["share"] / total if total else 0.0
+        b["share"] = round(b["share"] / total, 12) if total else 0.0
     return p
 
 
