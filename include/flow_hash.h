@@ -91,8 +91,7 @@ static inline __attribute__((always_inline)) __u64 flow_hash_siphash13(const __u
 }
 
 /* The whole hash of a flow, by which the flow table knows it, and its position on the ring: the upper half. */
-static inline __attribute__((always_inline)) __u64 flow_fingerprint4(const __u64 key[2],
-									 const struct flow_key4 *flow)
+static inline __attribute__((always_inline)) __u64 flow_fingerprint4(const __u64 key[2], const struct flow_key4 *flow)
 {
 	__u64 in[sizeof(*flow) / 8];
 
@@ -105,8 +104,7 @@ static inline __attribute__((always_inline)) __u32 flow_hash4(const __u64 key[2]
 	return (__u32)(flow_fingerprint4(key, flow) >> 32);
 }
 
-static inline __attribute__((always_inline)) __u64 flow_fingerprint6(const __u64 key[2],
-									 const struct flow_key6 *flow)
+static inline __attribute__((always_inline)) __u64 flow_fingerprint6(const __u64 key[2], const struct flow_key6 *flow)
 {
 	__u64 in[sizeof(*flow) / 8];
 

@@ -14,7 +14,7 @@ struct change {
 	struct running running;
 	struct plan_input in; /* running, interfaces, flows and now are filled in; the rest is the caller's to set */
 	struct plan plan;     /* after change_plan */
-	char *history;	      /* directory */
+	char *history;        /* directory */
 };
 
 /*

@@ -95,8 +95,9 @@ struct plan_input {
 	struct config *config;       /* wanted; plan_make takes ownership, also on failure */
 	const struct plan_interface *interface;
 	size_t interfaces;
-	uint32_t generation; /* the last one in the history, 0 for none: a new one is above it, and above the running one */
-	uint32_t now;        /* stamp */
+	uint32_t
+		generation; /* the last one in the history, 0 for none: a new one is above it, and above the running one */
+	uint32_t now;       /* stamp */
 	const uint32_t
 		*flows;  /* flow-table entries that name each backend index, RINGLB_MAX_BACKENDS of them; NULL: none */
 	bool cut;        /* what leaves or starts to drain now is cut */

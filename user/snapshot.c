@@ -26,9 +26,10 @@ static double clock_seconds(clockid_t clock)
 
 static struct timespec changed(const char *path)
 {
-	struct stat st;
+	struct stat st = { 0 };
 
-	return stat(path, &st) ? (struct timespec){ 0 } : st.st_mtim;
+	stat(path, &st); /* a file that is not there has the time 0 */
+	return st.st_mtim;
 }
 
 static bool same_time(const struct timespec *a, const struct timespec *b)

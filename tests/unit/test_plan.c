@@ -397,7 +397,7 @@ static int plan_with(struct step *s, const struct plan_interface *v, size_t coun
 
 static void test_interfaces(void **state)
 {
-	struct plan_interface v[] = { { "eth0", true, true, true }, { "eth1", true, false, false } };
+	struct plan_interface v[] = { { "eth0", true, true, true, false }, { "eth1", true, false, false, false } };
 	struct step s;
 
 	(void)state;
@@ -415,7 +415,7 @@ static void test_interfaces(void **state)
 	assert_int_equal(s.p.next->generation, 1);
 	plan_free(&s.p);
 	/* Another list of interfaces. */
-	v[1] = (struct plan_interface){ "eth1", true, true, false };
+	v[1] = (struct plan_interface){ "eth1", true, true, false, false };
 	s.c.interfaces = "eth2, eth0";
 	assert_int_equal(plan_with(&s, v, 2), 0);
 	assert_int_equal(s.p.operations, 2);
