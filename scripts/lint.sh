@@ -30,8 +30,9 @@ warnings() {
 shell() { shellcheck -x -P SCRIPTDIR "${shell_files[@]}"; }
 
 cppcheck_() {
-	cppcheck --quiet --std=c11 -D'json_array_foreach(a,i,v)=for (i = 0; i < json_array_size(a) && (v = json_array_get(a, i)); i++)' --enable=warning,portability,performance --inline-suppr \
-		--suppress=nullPointerRedundantCheck --error-exitcode=1 \
+	cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr \
+		--include=tests/lint/cppcheck_macros.h \
+		--suppress=nullPointerRedundantCheck --suppress=varFuncNullUB --error-exitcode=1 \
 		-j "$jobs" "${defines[@]}" '-DLIBBPF_OPTS(type,name,...)=struct type name' -Iinclude -Iuser "${user_files[@]}"
 }
 
