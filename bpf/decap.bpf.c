@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * On a backend: takes the outer header off packets that the balancers sent (IPv4 or IPv6 in IPv4 or IPv6), for hosts
- * without a tunnel device. Whatever does not come from the given prefixes, or has options, extension headers or is a
- * fragment, which balancers don't send, stays as it is.
+ * On a backend: takes the outer header off packets that the balancers sent (IPv4 or IPv6 in IPv4 or IPv6, or in UDP in
+ * these: GUE, variant 1), for hosts without a tunnel device. Whatever does not come from the given prefixes, or has
+ * options, extension headers, a UDP checksum or is a fragment, which balancers don't send, stays as it is.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -10,6 +10,9 @@
 #include "outer_header.h"
 #include "parse.bpf.h"
 #include "ringlb_abi.h"
+
+/* Where GUE goes to; user space sets it before the load. 0: nowhere. */
+const volatile __be16 gue_port;
 
 #define ECN_MASK 3
 #define ECN_CE 3
@@ -31,7 +34,8 @@ struct {
 
 struct outer {
 	__u64 source[2];
-	__u32 length; /* of the header */
+	__u32 length;  /* of the header, UDP's too */
+	__u32 payload; /* behind the IP header */
 	__u8 protocol;
 	__u8 ecn;
 };
@@ -46,6 +50,7 @@ static __always_inline bool parse_outer_ipv4(struct outer *o, void *network, voi
 	o->source[0] = 0;
 	o->source[1] = mapped_ipv4(ip->saddr);
 	o->length = sizeof(*ip);
+	o->payload = bpf_ntohs(ip->tot_len) - sizeof(*ip);
 	o->protocol = ip->protocol;
 	o->ecn = ip->tos & ECN_MASK;
 	return true;
@@ -59,9 +64,24 @@ static __always_inline bool parse_outer_ipv6(struct outer *o, void *network, voi
 		return false;
 	__builtin_memcpy(o->source, &ip->saddr, sizeof(o->source));
 	o->length = sizeof(*ip);
+	o->payload = bpf_ntohs(ip->payload_len);
 	o->protocol = ip->nexthdr;
 	o->ecn = bpf_ntohs(*(__be16 *)ip) >> 4 & ECN_MASK;
 	return true;
+}
+
+/* Of a packet in UDP the protocol that the version of what is inside stands for; false where it is none of ours. */
+static __always_inline bool parse_gue(struct outer *o, void *transport, void *end)
+{
+	struct udphdr *udp = transport;
+	__u8 *version = (void *)(udp + 1);
+
+	if ((void *)(version + 1) > end || !gue_port || udp->dest != gue_port || udp->check ||
+	    bpf_ntohs(udp->len) != o->payload)
+		return false;
+	o->length += sizeof(*udp);
+	o->protocol = *version >> 4 == 4 ? IPPROTO_IPIP : *version >> 4 == 6 ? IPPROTO_IPV6 : 0;
+	return o->protocol;
 }
 
 static __always_inline bool is_from_balancer(const struct outer *o)
@@ -156,6 +176,8 @@ int decap(struct xdp_md *ctx)
 	if (ethertype == bpf_htons(ETH_P_IP) ?
 		    !parse_outer_ipv4(&o, data + link, end) :
 		    ethertype != bpf_htons(ETH_P_IPV6) || !parse_outer_ipv6(&o, data + link, end))
+		goto pass;
+	if (o.protocol == IPPROTO_UDP && !parse_gue(&o, data + link + o.length, end))
 		goto pass;
 	if ((o.protocol != IPPROTO_IPIP && o.protocol != IPPROTO_IPV6) || !is_from_balancer(&o))
 		goto pass;

@@ -11,13 +11,21 @@
 
 #define OUTER_IPV4 20u
 #define OUTER_IPV6 40u
+#define OUTER_UDP 8u
 
-static bool pool_encapsulates(const struct state *s, size_t pool)
+/* The most that a service of the pool puts around a packet to a backend. */
+static uint32_t outer_bytes(const struct state *s, size_t pool, const struct address *backend)
 {
-	for (size_t i = 0; i < s->config->services; i++)
-		if (s->config->service[i].pool == pool && s->config->service[i].forward != RINGLB_FORWARD_L2)
-			return true;
-	return false;
+	uint32_t ip = address_is_ipv4(backend) ? OUTER_IPV4 : OUTER_IPV6, most = 0;
+
+	for (size_t i = 0; i < s->config->services; i++) {
+		enum ringlb_forward forward = s->config->service[i].forward;
+		uint32_t bytes = forward == RINGLB_FORWARD_L2 ? 0 : forward == RINGLB_FORWARD_GUE ? ip + OUTER_UDP : ip;
+
+		if (s->config->service[i].pool == pool && bytes > most)
+			most = bytes;
+	}
+	return most;
 }
 
 /* The largest packet that clients can send in, by the interfaces' MTU. */
@@ -60,13 +68,13 @@ static void advise_mtu(struct netlink *nl, const struct state *s, const struct n
 	struct warned warned = { 0 };
 
 	for (size_t i = 0; i < s->pools; i++)
-		for (size_t j = 0; pool_encapsulates(s, i) && j < s->pool[i].backends; j++) {
+		for (size_t j = 0; j < s->pool[i].backends; j++) {
 			const struct state_backend *b = &s->pool[i].backend[j];
 			const struct nexthop *h = nexthops_find(hops, &b->address);
-			uint32_t outer = address_is_ipv4(&b->address) ? OUTER_IPV4 : OUTER_IPV6;
+			uint32_t outer = outer_bytes(s, i, &b->address);
 			char name[IF_NAMESIZE] = "?";
 
-			if (!h || !h->has_route || h->route.local || largest + outer <= h->route.mtu ||
+			if (!outer || !h || !h->has_route || h->route.local || largest + outer <= h->route.mtu ||
 			    !first_time(&warned, h->route.ifindex))
 				continue;
 			if_indextoname(h->route.ifindex, name);
@@ -85,7 +93,7 @@ static void advise_arp(struct netlink *nl, const struct state *s, struct diag *d
 {
 	for (size_t i = 0; i < s->config->services; i++) {
 		const struct config_service *v = &s->config->service[i];
-		char text[ADDRESS_TEXT], name[IF_NAMESIZE] = "?";
+		char text[CONFIG_ADDRESS_TEXT], name[IF_NAMESIZE] = "?";
 		unsigned int ifindex;
 		bool seen = false;
 
@@ -94,13 +102,16 @@ static void advise_arp(struct netlink *nl, const struct state *s, struct diag *d
 		if (seen || !address_in_subnet(nl, &v->address, &ifindex) || address_is_local(nl, &v->address))
 			continue;
 		if_indextoname(ifindex, name);
-		address_text(&v->address, text);
+		config_service_address(v, text);
 		diag_warning(
 			d, "arp", "",
 			"service %s: %s lies in a subnet of %s, and this host does not answer %s for it: give the host the "
-			"address (ip address add %s/%u dev lo), or take one outside the subnet and route it here",
-			v->name, text, name, address_is_ipv4(&v->address) ? "ARP" : "neighbour discovery", text,
-			address_is_ipv4(&v->address) ? 32 : 128);
+			"address (ip %s %s%s dev lo), or take one outside the subnet and route it here",
+			v->name, text, name, address_is_ipv4(&v->address) ? "ARP" : "neighbour discovery",
+			v->free_bits ? "route add local" : "address add", text,
+			v->free_bits                 ? "" :
+			address_is_ipv4(&v->address) ? "/32" :
+						       "/128");
 	}
 }
 
@@ -112,7 +123,17 @@ static bool configured(const struct config *c, const char *interface)
 	return false;
 }
 
-static void advise_output(const struct state *s, const struct nexthops *hops, struct diag *d)
+/* The interface that frames leave through: of a VLAN's the one below. */
+static bool output_name(struct netlink *nl, unsigned int ifindex, char name[IF_NAMESIZE])
+{
+	struct link_info link;
+
+	if (link_by_index(nl, ifindex, &link))
+		return false;
+	return if_indextoname(link.below ? link.below : ifindex, name);
+}
+
+static void advise_output(struct netlink *nl, const struct state *s, const struct nexthops *hops, struct diag *d)
 {
 	struct warned warned = { 0 };
 
@@ -121,7 +142,7 @@ static void advise_output(const struct state *s, const struct nexthops *hops, st
 		char name[IF_NAMESIZE];
 
 		if (!h->has_route || h->route.local || !first_time(&warned, h->route.ifindex) ||
-		    !if_indextoname(h->route.ifindex, name) || configured(s->config, name))
+		    !output_name(nl, h->route.ifindex, name) || configured(s->config, name))
 			continue;
 		diag_warning(
 			d, "output-interface", "",
@@ -145,18 +166,40 @@ static void advise_neighbours(const struct nexthops *hops, struct diag *d)
 				d, "no-route", "",
 				"backend %s: there is no route to %s (%s): its packets are dropped until there is one",
 				h->name, text, strerror(-h->error));
-		else if (h->route.local)
-			diag_warning(
-				d, "local-backend", "",
-				"backend %s: %s is this host's own address: its packets are dropped; backends must be other "
-				"hosts",
-				h->name, text);
 		else if (h->error)
 			diag_warning(
 				d, "no-neighbour", "",
 				"backend %s: %s, its next hop, does not answer %s yet: its packets are dropped until it does",
 				h->name, address_text(&h->route.gateway, gateway),
 				address_is_ipv4(&h->route.gateway) ? "ARP" : "neighbour discovery");
+	}
+}
+
+/* What is for a backend on this host goes up its own stack, which takes it only if it has the service's address. */
+static void advise_local(struct netlink *nl, const struct state *s, const struct nexthops *hops, struct diag *d)
+{
+	for (size_t i = 0; i < s->config->services; i++) {
+		const struct config_service *v = &s->config->service[i];
+		const struct state_pool *p = &s->pool[v->pool];
+		char text[CONFIG_ADDRESS_TEXT];
+		struct route route;
+
+		if (!route_get(nl, &v->address, &route) && route.local)
+			continue;
+		for (size_t j = 0; j < p->backends; j++) {
+			const struct nexthop *h = nexthops_find(hops, &p->backend[j].address);
+
+			if (!h || !h->has_route || !h->route.local)
+				continue;
+			config_service_address(v, text);
+			diag_warning(
+				d, "local-backend", "",
+				"service %s: backend %s is this host itself, which does not have %s: what the backend is "
+				"to answer gets lost; give the host the address (ip %s %s dev lo)",
+				v->name, p->backend[j].name, text, v->free_bits ? "route add local" : "address add",
+				text);
+			break;
+		}
 	}
 }
 
@@ -203,7 +246,8 @@ void advise(struct netlink *nl, const struct state *s, const struct nexthops *ho
 {
 	advise_mtu(nl, s, hops, d);
 	advise_arp(nl, s, d);
-	advise_output(s, hops, d);
+	advise_output(nl, s, hops, d);
+	advise_local(nl, s, hops, d);
 	advise_neighbours(hops, d);
 	advise_forwarding(s, hops, d);
 }

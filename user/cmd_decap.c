@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
 #include "cmd.h"
+#include "config.h"
 #include "datapath.h"
 
 struct decap {
@@ -17,6 +19,7 @@ struct decap {
 	const char **interface;
 	unsigned int *ifindex;
 	size_t interfaces;
+	uint16_t gue_port;
 };
 
 /* Copies the native attempt's complaints only when they are final. */
@@ -35,10 +38,10 @@ static int attach_one(struct decap *x, size_t i, enum datapath_mode *mode)
 	int err, native;
 
 	*mode = DATAPATH_NATIVE;
-	native = err = datapath_decap_attach(dir, x->ifindex[i], *mode, x->from, x->prefixes, &first);
+	native = err = datapath_decap_attach(dir, x->ifindex[i], *mode, x->from, x->prefixes, x->gue_port, &first);
 	if (err == -EOPNOTSUPP || err == -EINVAL || err == -ERANGE) {
 		*mode = DATAPATH_GENERIC;
-		err = datapath_decap_attach(dir, x->ifindex[i], *mode, x->from, x->prefixes, d);
+		err = datapath_decap_attach(dir, x->ifindex[i], *mode, x->from, x->prefixes, x->gue_port, d);
 		if (!err)
 			diag_warning(
 				d, "generic-mode", "",
@@ -133,6 +136,18 @@ static int add_prefix(struct decap *x, const char *text)
 	return 0;
 }
 
+static int set_port(struct decap *x, const char *text)
+{
+	unsigned int port;
+	char more;
+
+	if (strspn(text, "0123456789") != strlen(text) || sscanf(text, "%6u%c", &port, &more) != 1 ||
+	    port > UINT16_MAX || !port)
+		return cmd_usage(x->cx, x->command, "--gue-port %s: a port is wanted, 1 to 65535", text);
+	x->gue_port = (uint16_t)port;
+	return EXIT_DONE;
+}
+
 /* Prefixes may follow --from without another --from: what reads as an address is one, the rest are interfaces. */
 static int arguments(struct decap *x, int argc, char **argv, bool detach)
 {
@@ -172,9 +187,10 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, 'f' },
 		{ "detach", no_argument, NULL, 'd' },
+		{ "gue-port", required_argument, NULL, 'g' },
 		{ 0 },
 	};
-	struct decap x = { .cx = cx, .command = argv[0] };
+	struct decap x = { .cx = cx, .command = argv[0], .gue_port = CONFIG_DEFAULT_GUE_PORT };
 	bool detach = false;
 	int c, status = EXIT_DONE;
 
@@ -183,6 +199,8 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 			status = EXIT_BAD;
 		else if (c == 'd')
 			detach = true;
+		else if (c == 'g')
+			status = set_port(&x, optarg);
 		else if (add_prefix(&x, optarg))
 			status = cmd_usage(
 				cx, argv[0],
@@ -203,13 +221,14 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 
 const struct cmd cmd_decap = {
 	.name = "decap",
-	.usage = "{--from PREFIX... INTERFACE... | --detach INTERFACE...}",
+	.usage = "{--from PREFIX... [--gue-port PORT] INTERFACE... | --detach INTERFACE...}",
 	.summary = "on a backend: take the balancers' outer headers off",
 	.help = "For backends without a tunnel device: an XDP program on INTERFACE that takes the outer IPv4 or\n"
-		"IPv6 header off packets that come from these balancers, and leaves all others as they are. It\n"
-		"stays until --detach or a reboot.\n\n"
-		"  --from PREFIX   the balancers' tunnel_source addresses or prefixes; more may follow\n"
-		"  --detach        takes it off again\n\n"
+		"IPv6 header, and for \"forward: gue\" the UDP header behind it, off packets that come from these\n"
+		"balancers, and leaves all others as they are. It stays until --detach or a reboot.\n\n"
+		"  --from PREFIX    the balancers' tunnel_source addresses or prefixes; more may follow\n"
+		"  --gue-port PORT  where the balancers' GUE goes to (default 6080)\n"
+		"  --detach         takes it off again\n\n"
 		"Exit status: 0 done; 1 failed, nothing is attached; 2 bad usage.\n",
 	.run = run,
 };

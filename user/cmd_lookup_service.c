@@ -35,7 +35,8 @@ struct lookup {
 
 struct answer {
 	uint32_t position;
-	const char *name; /* of the backend, or NULL */
+	const char *service; /* its name: the one that the packet is for */
+	const char *name;    /* of the backend, or NULL */
 	const struct address *address;
 	const char *other;    /* of a packet of the other kind: established where one that opens is asked about */
 	const char *previous; /* or NULL */
@@ -167,6 +168,7 @@ static void answer_from_file(struct lookup *l, const struct lookup_source *s, st
 	const struct config_backend *b;
 
 	*a = (struct answer){ .position = lookup_position(&l->target, s),
+			      .service = l->target.service->name,
 			      .verdict = RINGLB_VERDICT_DROPPED_NO_BACKEND };
 	if (!l->arcs.count)
 		return;
@@ -213,6 +215,19 @@ static int ask_both(struct lookup *l, const struct lookup_source *s, struct ring
 	return EXIT_FAILED;
 }
 
+/* What the program found. That it is the target is not taken for granted: who asks wants to know. */
+static const char *service_name(const struct lookup *l, uint16_t index)
+{
+	const struct state *s = l->running.state;
+
+	if (s->service_index[l->target.service - s->config->service] == index)
+		return l->target.service->name;
+	for (size_t i = 0; i < s->config->services; i++)
+		if (s->service_index[i] == index)
+			return s->config->service[i].name;
+	return "(none)";
+}
+
 static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, struct answer *a)
 {
 	const struct state_backend *b, *previous, *other;
@@ -225,6 +240,7 @@ static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, s
 	other = l->by_index[r_other.backend];
 	previous = r.moved && r.previous != r.owner ? l->by_index[r.previous] : NULL;
 	*a = (struct answer){ .position = r.position,
+			      .service = service_name(l, r.service),
 			      .verdict = r.verdict,
 			      .moved = r.moved,
 			      .other = other ? other->name : NULL,
@@ -252,7 +268,7 @@ static void print_json(const struct lookup *l, const char *source, const struct 
 	snprintf(hash, sizeof(hash), "0x%08x", a->position);
 	out_object(o, NULL);
 	out_string(o, "source", source);
-	out_string(o, "service", l->target.service->name);
+	out_string(o, "service", a->service);
 	out_string(o, "pool", target_pool(l)->name);
 	out_string(o, "hash", hash);
 	out_string(o, "backend", a->name);
@@ -278,8 +294,7 @@ static void print_one(const struct lookup *l, const struct answer *a)
 		out_text(o, "backend  %s (%s)\n", a->name, address_text(a->address, text));
 	else
 		out_text(o, "backend  none\n");
-	out_text(o, "service  %s\npool     %s\nhash     0x%08x\n", l->target.service->name, target_pool(l)->name,
-		 a->position);
+	out_text(o, "service  %s\npool     %s\nhash     0x%08x\n", a->service, target_pool(l)->name, a->position);
 	if (l->options->replicas > 1)
 		for (size_t i = 0; i < a->replicas; i++)
 			out_text(o, "replica  %zu %s\n", i + 1, a->replica[i]);

@@ -128,17 +128,6 @@ struct config *config_load(const char *file, struct diag *d)
 	return c;
 }
 
-char *config_service_default_name(const struct address *a, uint16_t port, uint8_t protocol)
-{
-	char text[ADDRESS_TEXT];
-	bool six = !address_is_ipv4(a);
-
-	address_text(a, text);
-	if (!port)
-		return xasprintf("%s%s%s:any/%s", six ? "[" : "", text, six ? "]" : "", config_protocol_name(protocol));
-	return xasprintf("%s%s%s:%u/%s", six ? "[" : "", text, six ? "]" : "", port, config_protocol_name(protocol));
-}
-
 bool address_given(const struct address *a)
 {
 	static const struct address none;

@@ -87,14 +87,21 @@ struct config_pool {
 	struct config_place place;
 };
 
+#define CONFIG_DEFAULT_GUE_PORT 6080u
+
 struct config_service {
 	char *name; /* never NULL: ADDRESS:PORT/PROTOCOL where the file gives none */
 	struct address address;
-	uint16_t port;    /* host order; 0: any */
-	uint8_t protocol; /* IPPROTO_TCP or IPPROTO_UDP */
-	size_t pool;      /* index in config.pool */
+	uint8_t free_bits; /* of the address, at its end: it is a prefix; 0: one address */
+	uint16_t port;     /* host order; 0: any */
+	uint16_t port_to;  /* the last of a range, above port; 0: port alone */
+	uint8_t protocol;  /* IPPROTO_TCP, IPPROTO_UDP, or 0: any, with any port */
+	size_t pool;       /* index in config.pool */
 	enum ringlb_forward forward;
+	uint16_t gue_port; /* where outer UDP headers go to */
 	enum ringlb_affinity affinity;
+	uint8_t cid_length;                     /* affinity quic: bytes in the servers' connection ids; 0: not known */
+	uint8_t server_offset, server_length;   /* where in them the server's id is; length 0: nowhere */
 	uint8_t source_prefix4, source_prefix6; /* affinity source: 32 and 128 where the file gives none */
 	enum ringlb_track track;         /* where the file gives none: moved for tcp and affinity quic, else none */
 	enum config_fragments fragments; /* DROP where the file says nothing, as long as nothing else is supported */
@@ -110,8 +117,9 @@ struct config {
 	char *hash_key_file; /* absolute; or NULL: the key stands in the configuration */
 	bool has_tunnel4, has_tunnel6;
 	struct address tunnel4, tunnel6;
-	char *status_listen; /* or NULL */
-	double max_move;     /* fraction; negative: no limit */
+	uint8_t tunnel4_free, tunnel6_free; /* bits at the address's end that each flow has its own of */
+	char *status_listen;                /* or NULL */
+	double max_move;                    /* fraction; negative: no limit */
 	uint32_t flows_established, flows_opening;
 	struct config_pool *pool;
 	size_t pools;
@@ -135,8 +143,25 @@ struct config *config_parse(const char *file, const char *text, size_t length, s
 char *config_emit(const struct config *c, bool with_key);
 void config_free(struct config *c);
 
-/* "ADDRESS:PORT/PROTOCOL", as a default name: IPv6 in brackets, port "any" where it is 0. Owned by the caller. */
-char *config_service_default_name(const struct address *a, uint16_t port, uint8_t protocol);
+/*
+ * "ADDRESS:PORT/PROTOCOL", as a default name: IPv6 in brackets, a prefix with its length, a range as FROM-TO, any port or
+ * protocol as "any". Owned by the caller.
+ */
+char *config_service_default_name(const struct config_service *s);
+/* What it is for: its address, ports and protocol, and nothing else. */
+int config_service_order(const struct config_service *a, const struct config_service *b);
+/* The address or prefix, and the ports, as in the file; return buf. */
+#define CONFIG_ADDRESS_TEXT 56
+#define CONFIG_PORT_TEXT 16
+const char *config_prefix_text(const struct address *a, uint8_t free_bits, char buf[CONFIG_ADDRESS_TEXT]);
+const char *config_service_address(const struct config_service *s, char buf[CONFIG_ADDRESS_TEXT]);
+const char *config_service_port(const struct config_service *s, char buf[CONFIG_PORT_TEXT]);
+bool config_service_has(const struct config_service *s, const struct address *a); /* the address is one of its */
+/* Whether packets to this address, port and protocol (0: neither TCP nor UDP) are for it, if not for one that fits better. */
+bool config_service_takes(const struct config_service *s, const struct address *a, uint16_t port, uint8_t protocol);
+/* The one that such a packet is for; NULL: none. */
+const struct config_service *config_service_for(const struct config *c, const struct address *a, uint16_t port,
+						uint8_t protocol);
 /* Points of a backend on a `ring`, before any limit: its points, else vnodes * weight. */
 uint64_t config_ring_points(const struct config_pool *p, const struct config_backend *b);
 /* Of its pool's placement; 0 for one in which they depend on the other backends. */

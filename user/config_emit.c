@@ -98,7 +98,7 @@ void put_percent(FILE *o, double fraction)
 
 static void emit_top(FILE *o, const struct config *c, bool with_key)
 {
-	char text[ADDRESS_TEXT];
+	char text[CONFIG_ADDRESS_TEXT];
 
 	fputs("interfaces: [", o);
 	for (size_t i = 0; i < c->interfaces; i++) {
@@ -110,9 +110,9 @@ static void emit_top(FILE *o, const struct config *c, bool with_key)
 	if (c->has_tunnel4 || c->has_tunnel6)
 		fputs("tunnel_source: {", o);
 	if (c->has_tunnel4)
-		put_key(o, "", "ipv4", address_text(&c->tunnel4, text));
+		put_key(o, "", "ipv4", config_prefix_text(&c->tunnel4, c->tunnel4_free, text));
 	if (c->has_tunnel6)
-		put_key(o, c->has_tunnel4 ? ", " : "", "ipv6", address_text(&c->tunnel6, text));
+		put_key(o, c->has_tunnel4 ? ", " : "", "ipv6", config_prefix_text(&c->tunnel6, c->tunnel6_free, text));
 	if (c->has_tunnel4 || c->has_tunnel6)
 		fputs("}\n", o);
 	if (c->status_listen) {
@@ -179,22 +179,37 @@ static void emit_affinity(FILE *o, const struct config_service *s)
 		fprintf(o, "    affinity: %s\n", config_affinity_names[s->affinity]);
 }
 
+static void emit_quic(FILE *o, const struct config_service *s)
+{
+	if (!s->cid_length)
+		return;
+	fprintf(o, "    quic: {cid_length: %u", s->cid_length);
+	if (s->server_length)
+		fprintf(o, ", server_id: {offset: %u, length: %u}", s->server_offset, s->server_length);
+	fputs("}\n", o);
+}
+
+static void emit_forward(FILE *o, const struct config_service *s)
+{
+	if (s->forward == RINGLB_FORWARD_GUE && s->gue_port != CONFIG_DEFAULT_GUE_PORT)
+		fprintf(o, "\n    forward: {mode: gue, port: %u}\n", s->gue_port);
+	else
+		fprintf(o, "\n    forward: %s\n", config_forward_names[s->forward]);
+}
+
 static void emit_service(FILE *o, const struct config *c, const struct config_service *s)
 {
-	char *name = config_service_default_name(&s->address, s->port, s->protocol), text[ADDRESS_TEXT];
+	char *name = config_service_default_name(s), text[CONFIG_ADDRESS_TEXT], port[CONFIG_PORT_TEXT];
 	bool named = strcmp(name, s->name);
 
 	if (named)
 		put_key(o, "  - ", "name", s->name);
-	put_key(o, named ? "\n    " : "  - ", "address", address_text(&s->address, text));
-	if (s->port)
-		fprintf(o, "\n    port: %u", s->port);
-	else
-		fputs("\n    port: any", o);
-	fprintf(o, "\n    protocol: %s", config_protocol_name(s->protocol));
+	put_key(o, named ? "\n    " : "  - ", "address", config_service_address(s, text));
+	fprintf(o, "\n    port: %s\n    protocol: %s", config_service_port(s, port), config_protocol_name(s->protocol));
 	put_key(o, "\n    ", "pool", c->pool[s->pool].name);
-	fprintf(o, "\n    forward: %s\n", config_forward_names[s->forward]);
+	emit_forward(o, s);
 	emit_affinity(o, s);
+	emit_quic(o, s);
 	if (s->track != config_default_track(s->protocol, s->affinity))
 		fprintf(o, "    track: %s\n", config_track_names[s->track]);
 	fprintf(o, "    fragments: %s\n", config_fragments_names[s->fragments]);

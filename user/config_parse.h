@@ -2,7 +2,7 @@
 /*
  * Private to config*.c and yaml_edit*.c: the steps from a tree to a checked configuration. Each adds faults and goes on;
  * what could not be read keeps its default, or a value that the later checks leave out (a NULL name, address ::,
- * protocol 0, POOL_UNKNOWN), so that one mistake is one complaint.
+ * PROTOCOL_UNKNOWN, POOL_UNKNOWN), so that one mistake is one complaint.
  */
 #ifndef RINGLB_CONFIG_PARSE_H
 #define RINGLB_CONFIG_PARSE_H
@@ -13,6 +13,7 @@
 #include "config_value.h"
 
 #define POOL_UNKNOWN SIZE_MAX
+#define PROTOCOL_UNKNOWN 0xff
 
 /* Ended by NULL, in the order of the enums. */
 extern const char *const config_xdp_names[], *const config_placement_names[], *const config_state_names[];
@@ -38,6 +39,7 @@ void number_backends(struct config_pool *pool);
 void check_pools(struct parse *p);
 void check_placements(struct parse *p); /* what a placement asks of its pool, and of services that use that */
 void check_services(struct parse *p);   /* services, and services with pools */
+void check_matches(struct parse *p);    /* prefixes, ranges, any protocol, affinity quic */
 
 /* The default of a service's track: what the file need not say. */
 enum ringlb_track config_default_track(uint8_t protocol, enum ringlb_affinity affinity);

@@ -6,6 +6,7 @@
 
 #define MAX_INTERFACE_NAME 15u /* the kernel's IFNAMSIZ with its NUL is 16 */
 #define MAX_FLOWS (16u << 20)
+#define MAX_TUNNEL_FREE 24u /* more than enough to spread by */
 
 static const struct key root_keys[] = {
 	{ "interfaces", "the interfaces that packets come in through, such as [eth0]" },
@@ -74,6 +75,30 @@ static void parse_interfaces(struct parse *p, const struct node *list)
 	}
 }
 
+/* An address, or a prefix whose other bits are each flow's own. */
+static bool read_tunnel(struct faults *f, const struct node *n, unsigned int family, struct address *out,
+			uint8_t *free_bits)
+{
+	unsigned int length, bits = family == 4 ? 32 : 128;
+	char shown[CLIP_TEXT];
+
+	if (!n || n->kind != NODE_TEXT || !strchr(n->text, '/'))
+		return read_address(f, n, family, out);
+	if (address_parse_prefix(n->text, out, &length) || address_is_ipv4(out) != (family == 4)) {
+		fault(f, n, "bad-value",
+		      "\"%s\" is no IPv%u prefix: ADDRESS/LENGTH, with no bits set behind the length",
+		      clip(n->text, shown), family);
+		return false;
+	}
+	if (bits - length > MAX_TUNNEL_FREE) {
+		fault(f, n, "out-of-range", "leaves %u bits to flows; the limit is %u: a length of %u to %u",
+		      bits - length, MAX_TUNNEL_FREE, bits - MAX_TUNNEL_FREE, bits);
+		return false;
+	}
+	*free_bits = (uint8_t)(bits - length);
+	return check_unicast(f, n, out);
+}
+
 static void parse_tunnel(struct parse *p, struct node *n)
 {
 	static const struct key keys[] = { { "ipv4", NULL }, { "ipv6", NULL } };
@@ -82,8 +107,8 @@ static void parse_tunnel(struct parse *p, struct node *n)
 	p->tunnel = n;
 	if (!map_keys(&p->f, n, keys, 2, v))
 		return;
-	p->c->has_tunnel4 = read_address(&p->f, v[0], 4, &p->c->tunnel4);
-	p->c->has_tunnel6 = read_address(&p->f, v[1], 6, &p->c->tunnel6);
+	p->c->has_tunnel4 = read_tunnel(&p->f, v[0], 4, &p->c->tunnel4, &p->c->tunnel4_free);
+	p->c->has_tunnel6 = read_tunnel(&p->f, v[1], 6, &p->c->tunnel6, &p->c->tunnel6_free);
 }
 
 static void parse_listen(struct parse *p, const struct node *n)

@@ -52,7 +52,7 @@ static void names_unique(struct parse *p)
 
 struct endpoint {
 	struct address address;
-	uint8_t port[2], protocol;
+	uint8_t free_bits, port[2], port_to[2], protocol;
 };
 
 static void endpoints_unique(struct parse *p)
@@ -65,9 +65,13 @@ static void endpoints_unique(struct parse *p)
 	for (size_t i = 0; i < c->services; i++) {
 		const struct config_service *s = &c->service[i];
 
-		if (!s->protocol)
+		if (s->protocol == PROTOCOL_UNKNOWN)
 			continue;
-		e[i] = (struct endpoint){ s->address, { (uint8_t)(s->port >> 8), (uint8_t)s->port }, s->protocol };
+		e[i] = (struct endpoint){ s->address,
+					  s->free_bits,
+					  { (uint8_t)(s->port >> 8), (uint8_t)s->port },
+					  { (uint8_t)(s->port_to >> 8), (uint8_t)s->port_to },
+					  s->protocol };
 		label[count++] = (struct label){ &e[i], sizeof(*e), i };
 	}
 	labels_sort(label, count);
@@ -79,7 +83,7 @@ static void endpoints_unique(struct parse *p)
 			first = i;
 			continue;
 		}
-		name = config_service_default_name(&s->address, s->port, s->protocol);
+		name = config_service_default_name(s);
 		fault(&p->f, service_node(p, label[i].index, "address"), "duplicate-service",
 		      "%s is already a service, in line %u; an address, port and protocol can have one", name,
 		      c->service[label[first].index].place.line);
@@ -111,7 +115,7 @@ static void apart_from_backends(struct parse *p)
 	labels_sort(label, count);
 	for (size_t i = 0; i < c->services; i++) {
 		const struct address *a = &c->service[i].address;
-		const struct label *found = labels_find(label, count, a, sizeof(*a));
+		const struct label *found = c->service[i].free_bits ? NULL : labels_find(label, count, a, sizeof(*a));
 		char text[ADDRESS_TEXT];
 
 		if (found)
@@ -159,9 +163,10 @@ static void check_tunnel(struct parse *p, size_t i, const struct pool_use *use, 
 			continue;
 		complained[family] = true;
 		fault(&p->f, service_node(p, i, "forward"), "no-tunnel-source",
-		      "ipip to backend %s, %s, needs an outer source address; add tunnel_source: {%s: ADDRESS}, an address of "
+		      "%s to backend %s, %s, needs an outer source address; add tunnel_source: {%s: ADDRESS}, an address of "
 		      "this host",
-		      b->name ? b->name : "?", address_text(&b->address, text), keys[family]);
+		      config_forward_name(p->c->service[i].forward), b->name ? b->name : "?",
+		      address_text(&b->address, text), keys[family]);
 	}
 }
 
@@ -192,15 +197,16 @@ void check_services(struct parse *p)
 	names_unique(p);
 	endpoints_unique(p);
 	apart_from_backends(p);
+	check_matches(p);
 	for (size_t i = 0; i < p->c->services; i++) {
 		const struct config_service *s = &p->c->service[i];
 
 		if (s->pool == POOL_UNKNOWN)
 			continue;
 		use[s->pool].used = true;
-		if (s->forward == RINGLB_FORWARD_IPIP)
+		if (s->forward != RINGLB_FORWARD_L2)
 			check_tunnel(p, i, &use[s->pool], complained);
-		else if (s->forward == RINGLB_FORWARD_L2 && node_find(p->services->child[i], "forward"))
+		else if (node_find(p->services->child[i], "forward"))
 			check_l2(p, i, &use[s->pool]);
 	}
 	/* Among errors this would be guesswork: the service that uses the pool may be the one that could not be read. */

@@ -9,16 +9,17 @@
 
 static const struct key service_keys[] = {
 	{ "address", "the address that clients send to" },
-	{ "port", "1 to 65,535, or any" },
-	{ "protocol", "tcp or udp" },
+	{ "port", "1 to 65,535, a range FROM-TO, or any" },
+	{ "protocol", "tcp, udp or any" },
 	{ "pool", "the name of a pool" },
-	{ "forward", "l2 (backends on the same link) or ipip" },
+	{ "forward", "l2 (backends on the same link), ipip or gue" },
 	{ "name", NULL },
 	{ "affinity", NULL },
 	{ "track", NULL },
 	{ "fragments", NULL },
+	{ "quic", NULL },
 };
-enum { S_ADDRESS, S_PORT, S_PROTOCOL, S_POOL, S_FORWARD, S_NAME, S_AFFINITY, S_TRACK, S_FRAGMENTS, S_KEYS };
+enum { S_ADDRESS, S_PORT, S_PROTOCOL, S_POOL, S_FORWARD, S_NAME, S_AFFINITY, S_TRACK, S_FRAGMENTS, S_QUIC, S_KEYS };
 
 /* The pools' names, sorted for finding one, and ended by NULL for guessing one. */
 struct pool_names {
@@ -27,7 +28,7 @@ struct pool_names {
 	size_t count;
 };
 
-static bool read_service_address(struct faults *f, const struct node *n, struct address *out)
+static bool read_service_address(struct faults *f, const struct node *n, struct address *out, uint8_t *free_bits)
 {
 	unsigned int length;
 	struct address a;
@@ -43,25 +44,26 @@ static bool read_service_address(struct faults *f, const struct node *n, struct 
 	}
 	if (!check_unicast(f, n, &a))
 		return false;
-	if (length < (address_is_ipv4(&a) ? 32 : 128)) {
-		check_supported(f, n, "address", "a prefix");
-		return false;
-	}
+	*free_bits = (uint8_t)((address_is_ipv4(&a) ? 32 : 128) - length);
 	*out = a;
 	return true;
 }
 
-/* FROM-TO, both ports and in order. */
-static bool is_range(const char *text)
+/* FROM-TO, both ports and in order. A range of one port is that port: *to is 0 then. */
+static bool read_range(const char *text, uint16_t *from, uint16_t *to)
 {
-	unsigned int from, to;
+	unsigned int first, last;
 	int end = -1;
 
-	return strspn(text, "0123456789-") == strlen(text) && sscanf(text, "%5u-%5u%n", &from, &to, &end) == 2 &&
-	       end == (int)strlen(text) && from >= 1 && from <= to && to <= 65535;
+	if (strspn(text, "0123456789-") != strlen(text) || sscanf(text, "%5u-%5u%n", &first, &last, &end) != 2 ||
+	    end != (int)strlen(text) || first < 1 || first > last || last > 65535)
+		return false;
+	*from = (uint16_t)first;
+	*to = last > first ? (uint16_t)last : 0;
+	return true;
 }
 
-static bool read_port(struct faults *f, const struct node *n, uint16_t *out)
+static bool read_port(struct faults *f, const struct node *n, uint16_t *out, uint16_t *to)
 {
 	uint32_t port;
 
@@ -69,14 +71,13 @@ static bool read_port(struct faults *f, const struct node *n, uint16_t *out)
 		*out = 0;
 		return true;
 	}
-	if (n && n->kind == NODE_TEXT && is_range(n->text)) {
-		check_supported(f, n, "port", "a range");
-		return false;
-	}
+	if (n && n->kind == NODE_TEXT && read_range(n->text, out, to))
+		return true;
 	if (n && n->kind == NODE_TEXT && !n->quoted && n->text[strspn(n->text, "0123456789")]) {
 		char shown[CLIP_TEXT];
 
-		fault(f, n, "bad-value", "\"%s\" is no port; allowed are 1 to 65,535, and any", clip(n->text, shown));
+		fault(f, n, "bad-value", "\"%s\" is no port; allowed are 1 to 65,535, FROM-TO, and any",
+		      clip(n->text, shown));
 		return false;
 	}
 	if (!read_u32(f, n, 1, 65535, &port))
@@ -92,12 +93,11 @@ static bool read_protocol(struct faults *f, const struct node *n, uint8_t *out)
 
 	if (!read_choice(f, n, names, &choice))
 		return false;
-	check_supported(f, n, "protocol", names[choice]);
 	*out = choice == 0 ? IPPROTO_TCP : choice == 1 ? IPPROTO_UDP : 0;
 	return true;
 }
 
-static void read_forward(struct faults *f, const struct node *n, enum ringlb_forward *out)
+static void read_forward(struct faults *f, const struct node *n, struct config_service *s)
 {
 	static const struct key keys[] = { { "mode", "gue" }, { "port", NULL } };
 	const struct node *mode = n;
@@ -108,14 +108,14 @@ static void read_forward(struct faults *f, const struct node *n, enum ringlb_for
 	if (n && n->kind == NODE_MAP) {
 		map_keys(f, n, keys, 2, v);
 		mode = v[0];
-		read_u32(f, v[1], 1, 65535, &port);
+		if (read_u32(f, v[1], 1, 65535, &port))
+			s->gue_port = (uint16_t)port;
 	}
 	if (!read_choice(f, mode, config_forward_names, &choice))
 		return;
-	*out = (enum ringlb_forward)choice;
-	if (v[1] && *out != RINGLB_FORWARD_GUE)
+	s->forward = (enum ringlb_forward)choice;
+	if (v[1] && s->forward != RINGLB_FORWARD_GUE)
 		fault_key(f, v[1], "bad-value", "only gue has a port; write forward: %s", config_forward_names[choice]);
-	check_supported(f, mode, "forward", config_forward_names[choice]);
 }
 
 static void read_prefix(struct faults *f, const struct node *n, uint8_t max, uint8_t *out)
@@ -141,8 +141,35 @@ static void read_affinity(struct faults *f, const struct node *n, struct config_
 		read_prefix(f, v[1], 128, &s->source_prefix6);
 	} else if (read_choice(f, n, config_affinity_names, &choice)) {
 		s->affinity = (enum ringlb_affinity)choice;
-		check_supported(f, n, "affinity", config_affinity_names[choice]);
 	}
+}
+
+/* The longest connection id of QUIC, and the longest number of a server in one. */
+#define MAX_CID 20u
+#define MAX_SERVER_LENGTH 4u
+
+static void read_quic(struct faults *f, const struct node *n, struct config_service *s)
+{
+	static const struct key keys[] = { { "cid_length", "the bytes in the servers' connection ids, 1 to 20" },
+					   { "server_id", NULL } };
+	static const struct key where[] = { { "offset", "where the server's id begins, 0 for the first byte" },
+					    { "length", "the server's id's bytes, 1 to 4" } };
+	uint32_t cid = 0, offset, length;
+	struct node *v[2], *w[2];
+
+	if (!map_keys(f, n, keys, 2, v))
+		return;
+	if (read_u32(f, v[0], 1, MAX_CID, &cid))
+		s->cid_length = (uint8_t)cid;
+	if (!v[1] || !map_keys(f, v[1], where, 2, w))
+		return;
+	if (!read_u32(f, w[0], 0, MAX_CID - 1, &offset) || !read_u32(f, w[1], 1, MAX_SERVER_LENGTH, &length) || !cid)
+		return;
+	s->server_offset = (uint8_t)offset;
+	s->server_length = (uint8_t)length;
+	if (offset + length > cid)
+		fault(f, v[1], "out-of-range", "ends behind byte %u of the connection ids, which have %u (cid_length)",
+		      offset + length, cid);
 }
 
 static void read_pool(struct faults *f, const struct pool_names *pools, const struct node *n, size_t *out)
@@ -175,17 +202,20 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 		.pool = POOL_UNKNOWN,
 		.source_prefix4 = 32,
 		.source_prefix6 = 128,
+		.gue_port = CONFIG_DEFAULT_GUE_PORT,
 		.fragments = CONFIG_FRAGMENTS_DROP,
 		.place = { n->line, n->column },
 	};
 	if (!map_keys(f, n, service_keys, S_KEYS, v))
 		return;
-	known = read_service_address(f, v[S_ADDRESS], &s->address);
-	known &= read_port(f, v[S_PORT], &s->port);
+	known = read_service_address(f, v[S_ADDRESS], &s->address, &s->free_bits);
+	known &= read_port(f, v[S_PORT], &s->port, &s->port_to);
 	known &= read_protocol(f, v[S_PROTOCOL], &s->protocol);
 	read_pool(f, pools, v[S_POOL], &s->pool);
-	read_forward(f, v[S_FORWARD], &s->forward);
+	read_forward(f, v[S_FORWARD], s);
 	read_affinity(f, v[S_AFFINITY], s);
+	if (v[S_QUIC])
+		read_quic(f, v[S_QUIC], s);
 	s->track = config_default_track(s->protocol, s->affinity);
 	if (read_choice(f, v[S_TRACK], config_track_names, &choice))
 		s->track = (enum ringlb_track)choice;
@@ -196,9 +226,9 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 	if (v[S_NAME])
 		read_name(f, v[S_NAME], &s->name);
 	else if (known)
-		s->name = config_service_default_name(&s->address, s->port, s->protocol);
+		s->name = config_service_default_name(s);
 	if (!known)
-		s->protocol = 0;
+		s->protocol = PROTOCOL_UNKNOWN;
 }
 
 /* Names that were refused count too: a service that refers to one is not wrong on top of it. */

@@ -10,11 +10,6 @@ static const struct {
 	const char *instead;
 } refused[] = {
 	{ "check", NULL, "leave it out; every backend counts as healthy" },
-	{ "address", "a prefix", "list each address as a service" },
-	{ "port", "a range", "list each port as a service, or use any" },
-	{ "protocol", "any", "make one service for tcp and one for udp" },
-	{ "forward", "gue", "use l2 or ipip" },
-	{ "affinity", "quic", "use flow or source" },
 	{ "fragments", "track", "leave it out, or use drop" },
 	{ "fragments", "source", "leave it out, or use drop" },
 };

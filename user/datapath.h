@@ -130,7 +130,7 @@ struct datapath_prefix {
 	uint32_t length; /* of 128, mapped IPv4 counted from bit 96 */
 };
 int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_mode mode,
-			  const struct datapath_prefix *from, size_t count, struct diag *d);
+			  const struct datapath_prefix *from, size_t count, uint16_t gue_port, struct diag *d);
 int datapath_decap_detach(const char *dir, unsigned int ifindex, struct diag *d);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The program that takes outer headers off on a backend. Its link keeps it and its maps: nothing else is pinned. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static int add_prefixes(struct decap_bpf *skel, const struct datapath_prefix *fr
 	return err;
 }
 
-static int load(const struct datapath_prefix *from, size_t count, struct decap_bpf **out, struct diag *d)
+static int load(const struct datapath_prefix *from, size_t count, uint16_t gue_port, struct decap_bpf **out,
+		struct diag *d)
 {
 	int err;
 
@@ -42,9 +44,13 @@ static int load(const struct datapath_prefix *from, size_t count, struct decap_b
 		return -E2BIG;
 	}
 	datapath_capture_start();
-	*out = decap_bpf__open_and_load();
+	*out = decap_bpf__open();
 	if (!*out)
 		return datapath_complain_load(d, WHAT, 0, -errno);
+	(*out)->rodata->gue_port = htons(gue_port);
+	err = decap_bpf__load(*out);
+	if (err)
+		return datapath_complain_load(d, WHAT, 0, err);
 	err = add_prefixes(*out, from, count);
 	if (err)
 		diag_error(d, "load", "", "cannot give " WHAT " its prefixes: %s", strerror(-err));
@@ -52,7 +58,7 @@ static int load(const struct datapath_prefix *from, size_t count, struct decap_b
 }
 
 int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_mode mode,
-			  const struct datapath_prefix *from, size_t count, struct diag *d)
+			  const struct datapath_prefix *from, size_t count, uint16_t gue_port, struct diag *d)
 {
 	char *path = decap_path(dir, ifindex);
 	struct decap_bpf *skel = NULL;
@@ -60,7 +66,7 @@ int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_m
 
 	err = datapath_check_bpffs(dir, d);
 	if (!err)
-		err = load(from, count, &skel, d);
+		err = load(from, count, gue_port, &skel, d);
 	if (!err)
 		err = datapath_make_directory(dir, d);
 	if (err == -EEXIST)

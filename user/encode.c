@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "encode.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ size_t encode_need(const struct state *s)
 
 	for (size_t i = 0; i < state_tables(s); i++)
 		need += state_table_at(s, i)->layout.length;
-	if (!service_table_layout(s->config, &services))
+	if (!service_table_layout(s, &services))
 		need += services.length + RINGLB_REGION_ALIGN;
 	return need;
 }
@@ -59,7 +60,7 @@ static void regions_in_use(struct encoding *e, const struct state *running)
 		if (p->layout.bits)
 			regions_add(&e->regions, p->region, p->layout.length);
 	}
-	if (!service_table_layout(running->config, &old))
+	if (!service_table_layout(running, &old))
 		regions_add(&e->regions, root->services_slots, old.length);
 	regions_add(&e->regions, root->manifest_off, root->manifest_len);
 }
@@ -85,7 +86,7 @@ static bool place_all(struct encoding *e)
 int encode_place(struct encoding *e, struct datapath *dp, const struct state *running, struct state *next)
 {
 	*e = (struct encoding){ .dp = dp, .next = next };
-	if (service_table_layout(next->config, &e->services))
+	if (service_table_layout(next, &e->services))
 		return -EINVAL;
 	e->were = xcalloc(state_tables(next) + 1, sizeof(*e->were));
 	for (size_t i = 0; i < state_tables(next); i++)
@@ -146,6 +147,8 @@ int encode_root(struct encoding *e)
 		memcpy(&root->tunnel4, &want->tunnel4.byte[12], sizeof(root->tunnel4));
 	if (want->has_tunnel6)
 		memcpy(root->tunnel6, want->tunnel6.byte, sizeof(root->tunnel6));
+	root->entropy4 = htonl((1u << want->tunnel4_free) - 1);
+	root->entropy6 = htonl((1u << want->tunnel6_free) - 1);
 	service_table_encode(e->next, &e->services, e->services_region, (char *)t + e->services_region, root);
 	root->generation = e->next->generation;
 	e->next->revision = (t->state >> 1) + 1;

@@ -17,6 +17,7 @@
 #include "placement.h"
 
 #define LIST_LONGEST 8
+#define PROTOCOL_EXPERIMENT 253 /* RFC 3692 */
 
 /* The names of the services, for an error; owned by the caller. */
 static char *service_names(const struct config *c)
@@ -38,70 +39,89 @@ static char *service_names(const struct config *c)
 	return list;
 }
 
-static int parse_target(const char *text, struct address *address, uint16_t *port, uint8_t *protocol)
+#define ANY_TEXT ":any/any"
+
+/* An address, in brackets where it is IPv6. */
+static int parse_host(const char *text, size_t length, struct address *out)
+{
+	bool brackets = length > 2 && text[0] == '[' && text[length - 1] == ']';
+	char *host = xasprintf("%.*s", (int)(length - 2 * brackets), text + brackets);
+	int err = address_parse(host, out);
+
+	free(host);
+	return err || address_is_ipv4(out) == brackets ? -EINVAL : 0;
+}
+
+static int parse_target(const char *text, struct lookup_target *out)
 {
 	const char *slash = strrchr(text, '/');
+	size_t length = strlen(text);
 	char *head;
 	int err;
 
+	if (length > strlen(ANY_TEXT) && !strcmp(text + length - strlen(ANY_TEXT), ANY_TEXT)) {
+		out->port = 0;
+		out->protocol = 0;
+		return parse_host(text, length - strlen(ANY_TEXT), &out->address);
+	}
 	if (!slash)
 		return -EINVAL;
 	if (!strcmp(slash + 1, "tcp"))
-		*protocol = IPPROTO_TCP;
+		out->protocol = IPPROTO_TCP;
 	else if (!strcmp(slash + 1, "udp"))
-		*protocol = IPPROTO_UDP;
+		out->protocol = IPPROTO_UDP;
 	else
 		return -EINVAL;
 	head = xasprintf("%.*s", (int)(slash - text), text);
-	err = address_parse_port(head, address, port);
+	err = address_parse_port(head, &out->address, &out->port);
 	free(head);
-	return err || !*port ? -EINVAL : 0;
+	return err || !out->port ? -EINVAL : 0;
 }
 
-static const struct config_service *find_service(const struct config *c, const struct address *a, uint16_t port,
-						 uint8_t protocol)
+/* The service of this name, if that says where a packet goes to. */
+static int find_name(const struct config *c, const char *name, struct lookup_target *out, struct diag *d)
 {
-	for (size_t i = 0; i < c->services; i++) {
-		const struct config_service *s = &c->service[i];
+	const struct config_service *s = NULL;
 
-		if (s->port == port && s->protocol == protocol && address_equal(&s->address, a))
-			return s;
+	for (size_t i = 0; i < c->services && !s; i++)
+		if (!strcmp(c->service[i].name, name))
+			s = &c->service[i];
+	if (!s)
+		return -ENOENT;
+	if (s->free_bits) {
+		diag_error(d, "needs-address", "",
+			   "service %s is for many addresses: say which one, as ADDRESS:PORT/PROTOCOL", name);
+		return -EINVAL;
 	}
-	return NULL;
+	if (s->protocol && (!s->port || s->port_to)) {
+		diag_error(d, "needs-port", "", "service %s is for %s port%s: say which one, as ADDRESS:PORT/PROTOCOL",
+			   name, s->port ? "many" : "any", s->port ? "s" : "");
+		return -EINVAL;
+	}
+	out->service = s;
+	out->address = s->address;
+	out->port = s->port;
+	out->protocol = s->protocol;
+	return 0;
 }
 
 int lookup_target_find(const struct config *c, const char *text, struct lookup_target *out, struct diag *d)
 {
-	struct address address;
-	uint8_t protocol;
 	char *names;
+	int err;
 
 	*out = (struct lookup_target){ .config = c };
-	for (size_t i = 0; i < c->services; i++) {
-		const struct config_service *s = &c->service[i];
-
-		if (strcmp(s->name, text))
-			continue;
-		if (!s->port) {
-			diag_error(d, "needs-port", "",
-				   "service %s is for any port: say which one, as ADDRESS:PORT/PROTOCOL", text);
-			return -EINVAL;
-		}
-		out->service = s;
-		out->port = s->port;
-		return 0;
-	}
-	if (!parse_target(text, &address, &out->port, &protocol)) {
-		out->service = find_service(c, &address, out->port, protocol);
-		if (!out->service)
-			out->service = find_service(c, &address, 0, protocol);
-	}
+	err = find_name(c, text, out, d);
+	if (err != -ENOENT)
+		return err;
+	if (!parse_target(text, out))
+		out->service = config_service_for(c, &out->address, out->port, out->protocol);
 	if (out->service)
 		return 0;
 	names = service_names(c);
 	diag_error(d, "unknown-service", "",
 		   "no service \"%s\": it takes a name or ADDRESS:PORT/PROTOCOL (IPv6 in brackets, "
-		   "tcp or udp) of: %s",
+		   "tcp or udp; ADDRESS:any/any for other protocols) of: %s",
 		   text, *names ? names : "(there is no service)");
 	free(names);
 	return -EINVAL;
@@ -150,7 +170,8 @@ static uint32_t source_position(const struct lookup_target *t, const struct look
 
 uint32_t lookup_position(const struct lookup_target *t, const struct lookup_source *s)
 {
-	const uint8_t *service = t->service->address.byte;
+	const uint8_t *service = t->address.byte;
+	bool ports = t->service->protocol; /* one of any protocol goes by the addresses alone */
 	union {
 		struct flow_key4 v4;
 		struct flow_key6 v6;
@@ -175,15 +196,15 @@ uint32_t lookup_position(const struct lookup_target *t, const struct lookup_sour
 	if (address_is_ipv4(&t->service->address)) {
 		memcpy(&in.v4.client, s->address.byte + 12, 4);
 		memcpy(&in.v4.service, service + 12, 4);
-		in.v4.client_port = htons(s->port);
-		in.v4.service_port = htons(t->port);
+		in.v4.client_port = ports ? htons(s->port) : 0;
+		in.v4.service_port = ports ? htons(t->port) : 0;
 		in.v4.protocol = t->service->protocol;
 		return (uint32_t)(flow_hash_siphash13(key, in.word, 2) >> 32);
 	}
 	memcpy(in.v6.client, s->address.byte, 16);
 	memcpy(in.v6.service, service, 16);
-	in.v6.client_port = htons(s->port);
-	in.v6.service_port = htons(t->port);
+	in.v6.client_port = ports ? htons(s->port) : 0;
+	in.v6.service_port = ports ? htons(t->port) : 0;
 	in.v6.protocol = t->service->protocol;
 	return (uint32_t)(flow_hash_siphash13(key, in.word, 5) >> 32);
 }
@@ -203,13 +224,14 @@ static uint16_t ip_checksum(const void *header, size_t length)
 /* Writes the IP header for a payload of `payload` bytes; returns its length. */
 static size_t put_ip(const struct lookup_target *t, const struct lookup_source *s, size_t payload, uint8_t *at)
 {
-	struct ip6_hdr v6 = { .ip6_hlim = 64, .ip6_nxt = t->service->protocol };
-	struct iphdr v4 = { .version = 4, .ihl = 5, .ttl = 64, .protocol = t->service->protocol };
+	uint8_t protocol = t->protocol ? t->protocol : PROTOCOL_EXPERIMENT;
+	struct ip6_hdr v6 = { .ip6_hlim = 64, .ip6_nxt = protocol };
+	struct iphdr v4 = { .version = 4, .ihl = 5, .ttl = 64, .protocol = protocol };
 
 	if (address_is_ipv4(&t->service->address)) {
 		v4.tot_len = htons((uint16_t)(sizeof(v4) + payload));
 		memcpy(&v4.saddr, s->address.byte + 12, 4);
-		memcpy(&v4.daddr, t->service->address.byte + 12, 4);
+		memcpy(&v4.daddr, t->address.byte + 12, 4);
 		v4.check = ip_checksum(&v4, sizeof(v4));
 		memcpy(at, &v4, sizeof(v4));
 		return sizeof(v4);
@@ -217,7 +239,7 @@ static size_t put_ip(const struct lookup_target *t, const struct lookup_source *
 	v6.ip6_vfc = 6 << 4;
 	v6.ip6_plen = htons((uint16_t)payload);
 	memcpy(&v6.ip6_src, s->address.byte, 16);
-	memcpy(&v6.ip6_dst, t->service->address.byte, 16);
+	memcpy(&v6.ip6_dst, t->address.byte, 16);
 	memcpy(at, &v6, sizeof(v6));
 	return sizeof(v6);
 }
@@ -227,8 +249,8 @@ size_t lookup_frame(const struct lookup_target *t, const struct lookup_source *s
 {
 	struct tcphdr tcp = { .source = htons(s->port), .dest = htons(t->port), .doff = 5, .window = htons(65535) };
 	struct udphdr udp = { .source = htons(s->port), .dest = htons(t->port), .len = htons(sizeof(udp)) };
-	bool is_tcp = t->service->protocol == IPPROTO_TCP;
-	size_t payload = is_tcp ? sizeof(tcp) : sizeof(udp), length = sizeof(struct ethhdr);
+	bool is_tcp = t->protocol == IPPROTO_TCP;
+	size_t payload = is_tcp ? sizeof(tcp) : t->protocol ? sizeof(udp) : 0, length = sizeof(struct ethhdr);
 	struct ethhdr eth = { .h_proto = htons(address_is_ipv4(&t->service->address) ? ETH_P_IP : ETH_P_IPV6) };
 
 	tcp.syn = !established;

@@ -11,11 +11,13 @@
 #include "config.h"
 #include "diag.h"
 
-/* Where the packet is sent to. */
+/* Where the packet is sent to, and the service that has it. */
 struct lookup_target {
 	const struct config *config;
 	const struct config_service *service;
-	uint16_t port; /* of the packet, host order */
+	struct address address;
+	uint16_t port;    /* host order */
+	uint8_t protocol; /* 0: one that has no ports, of no matter which name */
 };
 
 struct lookup_source {
@@ -27,8 +29,8 @@ struct lookup_source {
 #define LOOKUP_FRAME 96u
 
 /*
- * Finds the service that text means: a name, or ADDRESS:PORT/PROTOCOL, of which a service with this very port is
- * preferred to one for any port. 0, or -EINVAL with a message in d.
+ * Finds the service that text means: a name, where that says all, or ADDRESS:PORT/PROTOCOL, ADDRESS:any/any for what is
+ * neither TCP nor UDP. 0, or -EINVAL with a message in d.
  */
 int lookup_target_find(const struct config *c, const char *text, struct lookup_target *out, struct diag *d);
 /* "ADDRESS:PORT" of a client that can reach the target. 0, or -EINVAL with a message in d; where is its place. */
@@ -37,7 +39,8 @@ int lookup_source_parse(const struct lookup_target *t, const char *text, const c
 /* The position on the pool's ring, as the data plane computes it. */
 uint32_t lookup_position(const struct lookup_target *t, const struct lookup_source *s);
 /*
- * Such a packet as an Ethernet frame: for TCP a SYN, or established a mere ACK; for UDP an empty datagram. At least as
+ * Such a packet as an Ethernet frame: for TCP a SYN, or established a mere ACK; for UDP an empty datagram; for another
+ * protocol nothing behind the IP header. At least as
  * long as struct ringlb_lookup. Returns its length.
  */
 size_t lookup_frame(const struct lookup_target *t, const struct lookup_source *s, bool established,

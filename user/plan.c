@@ -183,12 +183,13 @@ static void setting_limit(struct plan *p, const char *what, double from, double 
 	setting(p, what, limit_text(from, a), limit_text(to, b));
 }
 
-static void setting_address(struct plan *p, const char *what, bool has_from, const struct address *from, bool has_to,
-			    const struct address *to)
+static void setting_tunnel(struct plan *p, const char *name, const struct address *from, const struct address *to,
+			   uint8_t from_free, uint8_t to_free)
 {
-	char a[ADDRESS_TEXT], b[ADDRESS_TEXT];
+	char was[CONFIG_ADDRESS_TEXT], is[CONFIG_ADDRESS_TEXT];
 
-	setting(p, what, has_from ? address_text(from, a) : "none", has_to ? address_text(to, b) : "none");
+	setting(p, name, from ? config_prefix_text(from, from_free, was) : "none",
+		to ? config_prefix_text(to, to_free, is) : "none");
 }
 
 static void pool_settings(struct plan *p, const struct config_pool *was, const struct config_pool *is)
@@ -218,8 +219,10 @@ static void settings(struct plan *p, const struct config *was)
 		plan_add(p, PLAN_SETTING, 0, 0, "hash_key", "hash_key: changed, every flow is hashed anew");
 	setting(p, "hash_key file", or_none(was->hash_key_file), or_none(is->hash_key_file));
 	setting(p, "xdp", xdp[was->xdp], xdp[is->xdp]);
-	setting_address(p, "tunnel_source ipv4", was->has_tunnel4, &was->tunnel4, is->has_tunnel4, &is->tunnel4);
-	setting_address(p, "tunnel_source ipv6", was->has_tunnel6, &was->tunnel6, is->has_tunnel6, &is->tunnel6);
+	setting_tunnel(p, "tunnel_source ipv4", was->has_tunnel4 ? &was->tunnel4 : NULL,
+		       is->has_tunnel4 ? &is->tunnel4 : NULL, was->tunnel4_free, is->tunnel4_free);
+	setting_tunnel(p, "tunnel_source ipv6", was->has_tunnel6 ? &was->tunnel6 : NULL,
+		       is->has_tunnel6 ? &is->tunnel6 : NULL, was->tunnel6_free, is->tunnel6_free);
 	setting(p, "status_listen", or_none(was->status_listen), or_none(is->status_listen));
 	setting_limit(p, "max_move", was->max_move, is->max_move);
 	setting_number(p, "flows established", was->flows_established, is->flows_established);

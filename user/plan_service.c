@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Services: which stay, and so keep their counters, which change, come and go. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan_internal.h"
-
-/* A service is its address, port and protocol; its name is a label. */
-static int service_order(const struct config_service *a, const struct config_service *b)
-{
-	int order = address_compare(&a->address, &b->address);
-
-	if (!order)
-		order = (a->port > b->port) - (a->port < b->port);
-	if (!order)
-		order = (a->protocol > b->protocol) - (a->protocol < b->protocol);
-	return order;
-}
 
 struct service_ref {
 	const struct config_service *service;
@@ -25,9 +14,10 @@ struct service_ref {
 
 static int ref_order(const void *a, const void *b)
 {
-	return service_order(((const struct service_ref *)a)->service, ((const struct service_ref *)b)->service);
+	return config_service_order(((const struct service_ref *)a)->service, ((const struct service_ref *)b)->service);
 }
 
+/* A service is its address, port and protocol; its name is a label. */
 static struct service_ref *sorted(const struct config *c)
 {
 	struct service_ref *r = xcalloc(c->services + 1, sizeof(*r));
@@ -48,6 +38,15 @@ static void add(char **text, const char *what, const char *from, const char *to)
 	free(old);
 }
 
+static void add_number(char **text, const char *what, unsigned int from, unsigned int to)
+{
+	char was[16], is[16];
+
+	snprintf(was, sizeof(was), "%u", from);
+	snprintf(is, sizeof(is), "%u", to);
+	add(text, what, was, is);
+}
+
 /* What differs, in words; NULL when nothing does. Owned by the caller. */
 static char *difference(const struct config *was_in, const struct config_service *was, const struct config *is_in,
 			const struct config_service *is)
@@ -57,6 +56,8 @@ static char *difference(const struct config *was_in, const struct config_service
 	add(&text, "name", was->name, is->name);
 	add(&text, "pool", was_in->pool[was->pool].name, is_in->pool[is->pool].name);
 	add(&text, "forward", config_forward_name(was->forward), config_forward_name(is->forward));
+	if (was->forward == RINGLB_FORWARD_GUE && is->forward == RINGLB_FORWARD_GUE)
+		add_number(&text, "gue port", was->gue_port, is->gue_port);
 	add(&text, "affinity", config_affinity_name(was->affinity), config_affinity_name(is->affinity));
 	if (was->affinity == RINGLB_AFFINITY_SOURCE && is->affinity == RINGLB_AFFINITY_SOURCE) {
 		was_prefix = xasprintf("/%u, /%u", was->source_prefix4, was->source_prefix6);
@@ -65,13 +66,16 @@ static char *difference(const struct config *was_in, const struct config_service
 		free(was_prefix);
 		free(is_prefix);
 	}
+	add_number(&text, "connection id length", was->cid_length, is->cid_length);
+	add_number(&text, "server id offset", was->server_offset, is->server_offset);
+	add_number(&text, "server id length", was->server_length, is->server_length);
 	add(&text, "track", config_track_name(was->track), config_track_name(is->track));
 	return text;
 }
 
 static const char *location(const struct config_service *v, char *buf, size_t size)
 {
-	char *text = config_service_default_name(&v->address, v->port, v->protocol);
+	char *text = config_service_default_name(v);
 
 	strncpy(buf, text, size - 1);
 	buf[size - 1] = '\0';
@@ -99,7 +103,7 @@ static void service_added(struct plan *p, const struct config_service *v)
 size_t plan_service_was(const struct state *running, const struct config_service *v)
 {
 	for (size_t i = 0; i < running->config->services; i++)
-		if (!service_order(&running->config->service[i], v))
+		if (!config_service_order(&running->config->service[i], v))
 			return i;
 	return SIZE_MAX;
 }

@@ -201,17 +201,17 @@ static void report_service(struct report *r, size_t i, bool ready)
 	const struct config_service *s = &state->config->service[i];
 	const struct state_pool *pool = &state->pool[s->pool], *table = state_table(state, i);
 	double moved = share(arcs_moved(&table->arcs));
-	char text[ADDRESS_TEXT], port[8];
+	char text[CONFIG_ADDRESS_TEXT], port[CONFIG_PORT_TEXT];
 	struct out *o = r->out;
 
-	snprintf(port, sizeof(port), s->port ? "%u" : "any", s->port);
+	config_service_port(s, port);
 	out_object(o, NULL);
 	out_string(o, "name", s->name);
-	out_string(o, "address", address_text(&s->address, text));
-	if (s->port)
+	out_string(o, "address", config_service_address(s, text));
+	if (s->port && !s->port_to)
 		out_integer(o, "port", s->port);
 	else
-		out_string(o, "port", "any");
+		out_string(o, "port", port);
 	out_string(o, "protocol", config_protocol_name(s->protocol));
 	out_string(o, "pool", pool->name);
 	out_string(o, "forward", config_forward_name(s->forward));

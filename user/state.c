@@ -246,6 +246,23 @@ struct service_digest {
 	XXH128_hash_t pool;
 };
 
+/* What most services have nothing of, so that it leaves no trace in the digests of those. */
+static uint64_t special_digest(const struct config *c, const struct config_service *v)
+{
+	const struct config_pool *p = &c->pool[v->pool];
+	uint8_t special[] = { v->free_bits,  (uint8_t)(v->port_to >> 8), (uint8_t)v->port_to,
+			      v->cid_length, v->server_offset,           v->server_length };
+	uint64_t sum = 0, bits = 0;
+
+	for (size_t i = 0; i < sizeof(special); i++)
+		bits |= special[i];
+	if (bits)
+		sum = XXH3_64bits(special, sizeof(special));
+	for (size_t i = 0; v->server_length && i < p->backends; i++) /* in any order */
+		sum += XXH3_64bits_withSeed(p->backend[i].identity, strlen(p->backend[i].identity), p->backend[i].id);
+	return sum;
+}
+
 static int service_digest_order(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(struct service_digest));
@@ -282,6 +299,7 @@ void state_digest(const struct state *s, char out[33])
 			d->prefix6 = v->source_prefix6;
 		}
 		d->pool = pool[v->pool];
+		d->pool.low64 ^= special_digest(c, v);
 	}
 	qsort(service, c->services, sizeof(*service), service_digest_order);
 	XXH3_128bits_reset(x);

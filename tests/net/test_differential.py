@@ -58,32 +58,73 @@ def hashed(rng, pool):
         "flow", "flow", "source", {"source": {"ipv4": rng.randrange(1, 33), "ipv6": rng.randrange(1, 129)}}))
 
 
+def random_prefix(rng, near, family):
+    """A prefix, or one address, that may contain others or be contained in them."""
+    bits = 32 if family == 4 else 128
+    length = rng.choice((bits, bits, bits - rng.randrange(8), rng.choice((16, 20, 24)) if family == 4 else 64))
+    address = int(ipaddress.ip_address(near[family])) ^ rng.getrandbits(5)
+    network = ipaddress.ip_network((address, length), strict=False)
+    return str(network if length < bits else network[0])
+
+
+def random_ports(rng):
+    first = rng.randrange(1, 60000)
+    return rng.choice(("any", first, f"{first}-{first + 1 + rng.randrange(5000)}"))
+
+
+def overlap(a, b):
+    """Whether two services are of one kind, so that no rule says which of them a packet is for."""
+    if any(a[key] != b[key] for key in ("address", "protocol")):
+        return False
+    if "-" in str(a["port"]) and "-" in str(b["port"]):
+        return max(ports_of(a)[0], ports_of(b)[0]) <= min(ports_of(a)[1], ports_of(b)[1])
+    return a["port"] == b["port"]
+
+
 def random_configuration(rng, sizes=(1, 2, 3, 10, 40)):
     pools = [random_pool(rng, f"p{i}", sizes) for i in range(rng.randrange(1, 5))]
-    services = {}
-    for _ in range(rng.randrange(1, 12)):
+    near = {family: random_address(rng, family) for family in (4, 6)}
+    services = []
+    for _ in range(rng.randrange(1, 16)):
         pool = rng.choice(pools)
         family, affinity = hashed(rng, pool)
-        address, port, protocol = random_address(rng, family), rng.choice(("any", rng.randrange(1, 65536))), \
-            rng.choice(("tcp", "udp"))
-        services[address, port, protocol] = {
-            "address": address, "port": port, "protocol": protocol, "pool": pool["name"], "forward": "ipip",
-            "affinity": affinity}
-    used = {s["pool"] for s in services.values()}
-    return configuration([p for p in pools if p["name"] in used], list(services.values()),
-                         hash_key=f"{rng.getrandbits(128):032x}")
+        s = {"address": rng.choice((random_address(rng, family), random_prefix(rng, near, family))),
+             "port": random_ports(rng), "protocol": rng.choice(("tcp", "udp", "any")), "pool": pool["name"],
+             "forward": rng.choice(("ipip", "gue", {"mode": "gue", "port": 7000})), "affinity": affinity}
+        if s["protocol"] == "any":
+            s["port"] = "any"
+        if not any(overlap(s, other) for other in services):
+            services.append(s)
+    used = {s["pool"] for s in services}
+    return configuration([p for p in pools if p["name"] in used], services, hash_key=f"{rng.getrandbits(128):032x}")
+
+
+def ports_of(service):
+    """The first and the last."""
+    if service["port"] == "any":
+        return 1, 65535
+    first, _, last = str(service["port"]).partition("-")
+    return int(first), int(last or first)
+
+
+def random_target(rng, service):
+    """(name, family) of what a packet of the service is sent to, though a narrower one may have it."""
+    network = ipaddress.ip_network(service["address"])
+    address = str(network[rng.randrange(min(network.num_addresses, 1 << 30))])
+    if service["protocol"] == "any" and rng.random() < .5:
+        return (f"[{address}]" if network.version == 6 else address) + ":any/any", network.version
+    protocol = rng.choice(("tcp", "udp")) if service["protocol"] == "any" else service["protocol"]
+    return service_text(address, rng.randint(*ports_of(service)), protocol), network.version
 
 
 def compare(lab, rng, config):
     per_service = -(-FLOWS // (CONFIGURATIONS * len(config["services"])))
     compared = 0
     for s in config["services"]:
-        port = rng.randrange(1, 65536) if s["port"] == "any" else s["port"]
-        name = service_text(s["address"], port, s["protocol"])
-        family = 6 if ":" in s["address"] else 4
+        name, family = random_target(rng, s)
         sources = [source(random_address(rng, family), rng.randrange(1, 65536)) for _ in range(per_service)]
-        kernel = [(a["hash"], a["pool"], a["backend"], a["address"]) for a in lab.lookups(name, sources)]
-        offline = [(a["hash"], a["pool"], a["backend"], a["address"])
+        kernel = [(a["hash"], a["service"], a["pool"], a["backend"], a["address"]) for a in lab.lookups(name, sources)]
+        offline = [(a["hash"], a["service"], a["pool"], a["backend"], a["address"])
                    for a in lab.lookups(name, sources, "--file", lab.config_file)]
         assert kernel == offline
         compared += len(kernel)

@@ -644,16 +644,16 @@ static void decap_comes_and_goes(void **state)
 	run("ip link add ra type veth peer name rb");
 	ra = if_nametoindex("ra");
 	for (enum datapath_mode mode = DATAPATH_NATIVE; mode <= DATAPATH_GENERIC; mode++) {
-		assert_int_equal(datapath_decap_attach(parent, ra, mode, from, 2, &d), 0);
+		assert_int_equal(datapath_decap_attach(parent, ra, mode, from, 2, 6080, &d), 0);
 		datapath_describe(ra, text, sizeof(text));
 		assert_non_null(strstr(text, "program decap (id "));
-		assert_int_equal(datapath_decap_attach(parent, ra, mode, from, 2, &d), -EBUSY);
+		assert_int_equal(datapath_decap_attach(parent, ra, mode, from, 2, 6080, &d), -EBUSY);
 		assert_int_equal(datapath_decap_detach(parent, ra, &d), 0);
 		datapath_describe(ra, text, sizeof(text));
 		assert_string_equal(text, "");
 		assert_int_equal(stat(parent, &st), -1);
 	}
-	assert_int_equal(datapath_decap_attach(parent, 4711, DATAPATH_NATIVE, from, 2, &d), -EINVAL);
+	assert_int_equal(datapath_decap_attach(parent, 4711, DATAPATH_NATIVE, from, 2, 6080, &d), -EINVAL);
 	assert_int_equal(stat(parent, &st), -1);
 	assert_int_equal(datapath_decap_detach(parent, ra, &d), -ENOENT);
 	assert_int_equal(d.count, 0);

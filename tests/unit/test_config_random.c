@@ -85,11 +85,22 @@ static void random_backend(struct config_backend *b, bool ipv4)
 static void random_service(struct config *c, struct config_service *s, bool ipv4, bool tunnels)
 {
 	s->address = random_address(ipv4);
+	if (random_below(3) == 0) {
+		s->free_bits = 8; /* such addresses differ before */
+		s->address.byte[15] = 0;
+	}
 	s->port = (uint16_t)random_below(random_below(2) ? 2 : 65536);
-	s->protocol = random_below(2) ? IPPROTO_TCP : IPPROTO_UDP;
-	s->name = random_below(2) ? random_name() : config_service_default_name(&s->address, s->port, s->protocol);
+	s->protocol = (const uint8_t[]){ IPPROTO_TCP, IPPROTO_UDP, 0 }[random_below(3)];
+	if (!s->protocol)
+		s->port = 0;
+	else if (s->port && s->port < 60000 && random_below(3) == 0)
+		s->port_to = (uint16_t)(s->port + 1 + random_below(5000));
+	s->name = random_below(2) ? random_name() : config_service_default_name(s);
 	s->pool = random_below((uint32_t)c->pools);
-	s->forward = tunnels ? RINGLB_FORWARD_IPIP : RINGLB_FORWARD_L2;
+	s->forward = !tunnels ? RINGLB_FORWARD_L2 : random_below(2) ? RINGLB_FORWARD_IPIP : RINGLB_FORWARD_GUE;
+	s->gue_port = CONFIG_DEFAULT_GUE_PORT;
+	if (s->forward == RINGLB_FORWARD_GUE && random_below(2))
+		s->gue_port = (uint16_t)(1 + random_below(65535));
 	s->affinity = random_below(2) ? RINGLB_AFFINITY_FLOW : RINGLB_AFFINITY_SOURCE;
 	s->source_prefix4 = 32;
 	s->source_prefix6 = 128;
@@ -98,6 +109,12 @@ static void random_service(struct config *c, struct config_service *s, bool ipv4
 		s->source_prefix6 = (uint8_t)(1 + random_below(128));
 	}
 	s->track = s->protocol == IPPROTO_TCP && random_below(2) ? RINGLB_TRACK_MOVED : RINGLB_TRACK_NONE;
+	if (s->protocol == IPPROTO_UDP && random_below(2)) {
+		s->affinity = RINGLB_AFFINITY_QUIC;
+		s->source_prefix4 = 32;
+		s->source_prefix6 = 128;
+		s->cid_length = (uint8_t)random_below(21);
+	}
 	s->fragments = CONFIG_FRAGMENTS_DROP;
 }
 
@@ -120,6 +137,14 @@ static void random_top(struct config *c, bool tunnels)
 		c->tunnel4 = random_address(true);
 	if (c->has_tunnel6)
 		c->tunnel6 = random_address(false);
+	if (c->has_tunnel4 && random_below(2)) {
+		c->tunnel4_free = 8;
+		c->tunnel4.byte[15] = 0;
+	}
+	if (c->has_tunnel6 && random_below(2)) {
+		c->tunnel6_free = 16;
+		memset(&c->tunnel6.byte[14], 0, 2);
+	}
 	c->status_listen = random_below(2) ? xstrdup(random_below(2) ? "127.0.0.1:9391" : "[::]:1") : NULL;
 	c->max_move = -1;
 	c->flows_established = 4 + random_below(1u << 24);
@@ -194,10 +219,17 @@ static void assert_same_service(const struct config_service *a, const struct con
 {
 	assert_string_equal(a->name, b->name);
 	assert_true(address_equal(&a->address, &b->address));
+	assert_int_equal(config_service_order(a, b), 0);
+	assert_int_equal(a->free_bits, b->free_bits);
 	assert_int_equal(a->port, b->port);
+	assert_int_equal(a->port_to, b->port_to);
 	assert_int_equal(a->protocol, b->protocol);
 	assert_int_equal(a->pool, b->pool);
 	assert_int_equal(a->forward, b->forward);
+	assert_int_equal(a->gue_port, b->gue_port);
+	assert_int_equal(a->cid_length, b->cid_length);
+	assert_int_equal(a->server_offset, b->server_offset);
+	assert_int_equal(a->server_length, b->server_length);
 	assert_int_equal(a->affinity, b->affinity);
 	assert_int_equal(a->source_prefix4, b->source_prefix4);
 	assert_int_equal(a->source_prefix6, b->source_prefix6);
@@ -216,6 +248,8 @@ static void assert_same_config(const struct config *a, const struct config *b)
 	assert_int_equal(a->has_tunnel6, b->has_tunnel6);
 	assert_true(address_equal(&a->tunnel4, &b->tunnel4));
 	assert_true(address_equal(&a->tunnel6, &b->tunnel6));
+	assert_int_equal(a->tunnel4_free, b->tunnel4_free);
+	assert_int_equal(a->tunnel6_free, b->tunnel6_free);
 	assert_same_text(a->status_listen, b->status_listen);
 	assert_true((a->max_move < 0 && b->max_move < 0) || a->max_move == b->max_move);
 	assert_int_equal(a->flows_established, b->flows_established);

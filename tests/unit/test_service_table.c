@@ -89,13 +89,12 @@ struct encoded {
 static void encode(const struct fixture *f, struct encoded *e)
 {
 	memset(e, 0, sizeof(*e));
-	assert_int_equal(service_table_layout(&f->config, &e->layout), 0);
+	assert_int_equal(service_table_layout(&f->state, &e->layout), 0);
 	assert_int_equal(e->layout.services_off % RINGLB_REGION_ALIGN, 0);
 	assert_true(e->layout.services_off >= SLOTS * sizeof(uint32_t) << e->layout.bits);
 	assert_true(e->layout.length >= e->layout.services_off + e->layout.entries * sizeof(struct ringlb_service));
 	/* Exactly the region, so that the sanitizer sees what is written behind it; dirty, as free space is. */
-	e->base = aligned_alloc(RINGLB_REGION_ALIGN, e->layout.length);
-	assert_non_null(e->base);
+	assert_int_equal(posix_memalign((void **)&e->base, RINGLB_REGION_ALIGN, e->layout.length), 0);
 	memset(e->base, 0xa5, e->layout.length);
 	service_table_encode(&f->state, &e->layout, REGION, e->base, &e->root);
 	assert_int_equal(e->root.services_slots, REGION);
@@ -263,6 +262,195 @@ static void test_random(void **state)
 		random_services(2000, 65536);
 }
 
+/* The search through what is for more than one address, port or protocol, after ringlb_abi.h. */
+
+static const struct ringlb_service *entry(const struct encoded *e, uint32_t number)
+{
+	return (const struct ringlb_service *)(e->base + e->root.services_off - REGION) + (number - 1);
+}
+
+static const struct ringlb_service *find_range(const struct encoded *e, const struct address *key, uint16_t port,
+					       uint8_t protocol)
+{
+	const struct ringlb_service *list = find(e, key, 0, protocol | RINGLB_KEY_RANGES);
+	const struct ringlb_range *r;
+
+	if (!list)
+		return NULL;
+	assert_int_equal(list->index, RINGLB_NO_BACKEND);
+	r = (const struct ringlb_range *)(e->base + list->index_off - REGION);
+	for (uint32_t i = 0; i < list->points; i++) {
+		assert_true(r[i].from <= r[i].to && (!i || r[i - 1].to < r[i].from));
+		if (port >= r[i].from && port <= r[i].to)
+			return entry(e, r[i].number);
+	}
+	return NULL;
+}
+
+static const struct ringlb_service *find_among(const struct encoded *e, const struct address *key, uint8_t kind,
+					       uint16_t port, uint8_t protocol)
+{
+	const struct ringlb_service *s = find(e, key, port, protocol | kind);
+
+	if (!s)
+		s = find_range(e, key, port, protocol | kind);
+	if (!s)
+		s = find(e, key, 0, protocol | kind);
+	if (!s)
+		s = find(e, key, 0, kind);
+	return s && s->index == RINGLB_NO_BACKEND ? NULL : s;
+}
+
+static uint64_t half(const uint8_t *byte)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < 8; i++)
+		n = n << 8 | byte[i];
+	return n;
+}
+
+/* From one end to the other, since the search itself is the data plane's. */
+static uint32_t find_prefix(const struct encoded *e, const struct address *a)
+{
+	const struct ringlb_block *b = (const struct ringlb_block *)(e->base + e->root.blocks_off - REGION);
+	uint64_t high = half(a->byte), low = half(a->byte + 8);
+
+	for (uint32_t i = 0; i < e->root.blocks; i++) {
+		if (i)
+			assert_true(b[i - 1].last[0] < b[i].last[0] ||
+				    (b[i - 1].last[0] == b[i].last[0] && b[i - 1].last[1] < b[i].last[1]));
+		if (high < b[i].last[0] || (high == b[i].last[0] && low <= b[i].last[1]))
+			return b[i].prefix;
+	}
+	return 0;
+}
+
+static const struct ringlb_service *find_wider(const struct encoded *e, const struct address *a, uint16_t port,
+					       uint8_t protocol)
+{
+	const uint32_t *wider = (const uint32_t *)(e->base + e->root.prefixes_off - REGION);
+	const struct ringlb_service *s = find_among(e, a, 0, port, protocol);
+
+	for (uint32_t prefix = find_prefix(e, a); prefix && !s; prefix = wider[prefix - 1]) {
+		struct address key = { { 0 } };
+		__u64 number = prefix - 1;
+
+		assert_true(prefix <= e->root.prefixes);
+		memcpy(&key.byte[8], &number, sizeof(number));
+		assert_non_null(find(e, &key, 0, RINGLB_KEY_PREFIX));
+		s = find_among(e, &key, RINGLB_KEY_PREFIX, port, protocol);
+	}
+	return s;
+}
+
+/* Close to each other, so that they contain each other; no rule ranks two of the same kind that overlap. */
+static bool add_wide(struct fixture *f, size_t i)
+{
+	struct config_service *s = &f->config.service[i];
+	bool six = random_below(2);
+
+	set_service(f, i, make_address(0xc0000000 | random_below(1 << 11), six), 0, 0);
+	s->free_bits = (uint8_t)(random_below(2) ? random_below(12) : 0);
+	for (unsigned int bit = 0; bit < s->free_bits; bit++)
+		s->address.byte[15 - bit / 8] &= (uint8_t) ~(1u << bit % 8);
+	if (random_below(4)) {
+		s->protocol = random_below(2) ? IPPROTO_TCP : IPPROTO_UDP;
+		s->port = (uint16_t)random_below(30);
+	}
+	if (s->port && random_below(2))
+		s->port_to = (uint16_t)(s->port + 1 + random_below(6));
+	for (size_t j = 0; j < i; j++) {
+		const struct config_service *o = &f->config.service[j];
+
+		if (!address_equal(&o->address, &s->address) || o->free_bits != s->free_bits ||
+		    o->protocol != s->protocol)
+			continue;
+		if (o->port == s->port || (o->port_to && s->port_to && o->port <= s->port_to && s->port <= o->port_to))
+			return false;
+	}
+	return true;
+}
+
+static void assert_wide(const struct fixture *f, const struct encoded *e, struct address a)
+{
+	uint16_t port = (uint16_t)(1 + random_below(36));
+	uint8_t protocol = random_below(2) ? IPPROTO_TCP : IPPROTO_UDP;
+	const struct config_service *v = config_service_for(&f->config, &a, port, protocol);
+	const struct ringlb_service *s = find_wider(e, &a, port, protocol);
+
+	assert_int_equal(!s, !v);
+	if (v)
+		assert_int_equal(s->index, f->state.service_index[v - f->config.service]);
+}
+
+static void test_wider(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 100; round++) {
+		size_t services = 1 + random_below(40), n = 0;
+		struct encoded e;
+		struct fixture f;
+
+		fixture_make(&f, services);
+		while (n < services)
+			n += add_wide(&f, n);
+		encode(&f, &e);
+		for (size_t i = 0; i < 400; i++) {
+			const struct config_service *s = &f.config.service[random_below((uint32_t)services)];
+			struct address a = s->address;
+
+			if (random_below(2)) {
+				a.byte[15] ^= (uint8_t)random_u64();
+				a.byte[14] ^= random_below(8);
+			}
+			assert_wide(&f, &e, a);
+		}
+		free(e.base);
+		fixture_free(&f);
+	}
+}
+
+/* Of two backends with one id the one that stays, and none that takes no packets. */
+static void test_servers(void **state)
+{
+	struct state_backend backend[] = {
+		{ .id = 9, .state = BACKEND_LEAVING, .index = 4 },
+		{ .id = 300, .state = BACKEND_DRAIN, .index = 1 },
+		{ .id = 9, .state = BACKEND_UP, .index = 2 },
+		{ .id = 7, .state = BACKEND_MAINT, .index = 3 },
+		{ .id = 0, .state = BACKEND_UP, .index = 6 },
+		{ .id = 8, .state = BACKEND_DRAIN, .cut = true, .index = 8 },
+		{ .id = 1, .state = BACKEND_LEAVING, .index = 5 },
+	};
+	static const struct ringlb_server expected[] = { { 1, 5 }, { 9, 2 }, { 300, 1 } };
+	const struct ringlb_servers *servers;
+	const struct ringlb_service *s;
+	struct encoded e;
+	struct fixture f;
+
+	(void)state;
+	fixture_make(&f, 2);
+	set_service(&f, 0, make_address(1, true), 443, IPPROTO_UDP);
+	set_service(&f, 1, make_address(2, true), 443, IPPROTO_UDP);
+	f.config.service[1].cid_length = 8;
+	f.config.service[1].server_offset = 1;
+	f.config.service[1].server_length = 2;
+	f.pool.backend = backend;
+	f.pool.backends = sizeof(backend) / sizeof(*backend);
+	encode(&f, &e);
+	assert_int_equal(find(&e, &f.config.service[0].address, 443, IPPROTO_UDP)->servers_off, 0);
+	s = find(&e, &f.config.service[1].address, 443, IPPROTO_UDP);
+	assert_int_equal(s->cid_length, 8);
+	assert_int_equal(s->server_offset, 1);
+	assert_int_equal(s->server_length, 2);
+	servers = (const struct ringlb_servers *)(e.base + s->servers_off - REGION);
+	assert_int_equal(servers->count, 3);
+	assert_memory_equal(servers->server, expected, sizeof(expected));
+	free(e.base);
+	fixture_free(&f);
+}
+
 /* Every port of the flag's kind: 0 is "any". */
 static void test_any_port(void **state)
 {
@@ -291,7 +479,7 @@ static void regular(size_t services, bool by_port, bool six)
 	for (size_t i = 0; i < services; i++)
 		set_service(&f, i, make_address(0x0a000000 + (by_port ? 0 : (uint32_t)i), six),
 			    (uint16_t)(by_port ? 1 + i : 443), IPPROTO_TCP);
-	assert_int_equal(service_table_layout(&f.config, &t), 0);
+	assert_int_equal(service_table_layout(&f.state, &t), 0);
 	/* Not more than 16 buckets, 256 bytes, for each entry. */
 	assert_true(1u << t.bits <= 16 * t.entries);
 	if (services <= 2000)
@@ -336,7 +524,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_none),    cmocka_unit_test(test_any_port), cmocka_unit_test(test_no_table),
-		cmocka_unit_test(test_regular), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_regular), cmocka_unit_test(test_random),   cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_servers),
 	};
 
 	random_start();

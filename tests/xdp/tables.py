@@ -23,7 +23,7 @@ KEY_PREFIX, KEY_RANGES = 0x40, 0x80
 ROOTS, ROOT = 64, 128  # where they begin, and how large one is
 OUTPUTS, OUTPUT = ROOTS + 2 * ROOT, 32
 LOCAL = 0xfffe
-GUE_PORT = 6080
+GUE_PORT = 6081  # not the default
 MASK = (1 << 64) - 1
 
 

@@ -17,6 +17,7 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
+from tables import GUE_PORT
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
 from tables import position, source_position
@@ -26,6 +27,7 @@ VIP = {4: "192.0.2.10", 6: "2001:db8::10"}
 # Service port -> (pool, forward); one backend a pool, so that the way is known.
 WAYS = {
     (4, 81): ("lan0-4", "l2"), (4, 82): ("lan1-4", "l2"), (4, 83): ("lan0-4", "ipip"), (4, 84): ("lan1-6", "ipip"),
+    (4, 85): ("lan0-4", "gue"), (4, 86): ("lan1-6", "gue"), (6, 85): ("lan0-4", "gue"), (6, 86): ("lan1-6", "gue"),
     (6, 81): ("lan0-6", "l2"), (6, 82): ("lan1-6", "l2"), (6, 83): ("lan0-4", "ipip"), (6, 84): ("lan1-6", "ipip"),
 }
 POOLS = {"lan0-4": "10.0.0.11", "lan1-4": "10.1.0.11", "lan0-6": "fd00::11", "lan1-6": "fd01::11"}
@@ -36,7 +38,8 @@ def configuration():
     pools = [{"name": name, "backends": [{"name": name, "address": address}]} for name, address in POOLS.items()]
     many = [{"name": f"b{i}", "address": f"10.0.1.{i}", "weight": i} for i in range(1, MANY + 1)]
     pools.append({"name": "many", "backends": many})
-    services = [{"address": VIP[family], "port": port, "protocol": protocol, "pool": pool, "forward": forward}
+    services = [{"address": VIP[family], "port": port, "protocol": protocol, "pool": pool,
+                 "forward": {"mode": "gue", "port": GUE_PORT} if forward == "gue" else forward}
                 for (family, port), (pool, forward) in WAYS.items() for protocol in ("tcp", "udp")]
     services += [{"address": VIP[family], "port": "any", "protocol": "tcp", "pool": "many", "forward": "ipip"}
                  for family in (4, 6)]
@@ -93,12 +96,15 @@ def test_frame(attached, way, protocol):
     link, outer = pool[:4], int(pool[-1])
     header = IP(src=CLIENT[4], dst=VIP[4], tos=4) if family == 4 else IPv6(src=CLIENT[6], dst=VIP[6], tc=4)
     packet = header / (TCP if protocol == PROTO_TCP else UDP)(sport=999, dport=port) / b"payload"
-    sent, number = packet, 4 if family == 4 else 41
-    if forward == "ipip" and outer == 4:
-        sent = IP(src=TUNNEL4, dst=POOLS[pool], id=0, flags="DF", tos=4, proto=number) / Raw(bytes(packet))
-    elif forward == "ipip":
-        label = position(KEY, CLIENT[family], VIP[family], 999, port, protocol) & 0xfffff
-        sent = IPv6(src=TUNNEL6, dst=POOLS[pool], tc=4, fl=label, nh=number, hlim=64) / Raw(bytes(packet))
+    sent, number, label = packet, 4 if family == 4 else 41, position(
+        KEY, CLIENT[family], VIP[family], 999, port, protocol)
+    inner = Raw(bytes(packet))
+    if forward == "gue":
+        inner, number = UDP(sport=0xc000 | label & 0x3fff, dport=GUE_PORT, chksum=0) / inner, 17
+    if forward != "l2" and outer == 4:
+        sent = IP(src=TUNNEL4, dst=POOLS[pool], id=0, flags="DF", tos=4, proto=number) / inner
+    elif forward != "l2":
+        sent = IPv6(src=TUNNEL6, dst=POOLS[pool], tc=4, fl=label & 0xfffff, nh=number, hlim=64) / inner
     action, out = bpf.test_run(attached.prog, bytes(Ether() / packet), attached.ifindex, POISON)
     assert action == (bpf.XDP_TX if link == "lan0" else bpf.XDP_REDIRECT)
     assert out.hex() == bytes(Ether(src=mac_of(link), dst=neighbour_mac(link)) / sent).hex()

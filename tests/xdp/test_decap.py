@@ -10,7 +10,7 @@ from scapy.layers.inet import GRE, IP, TCP, UDP, IPOption_Router_Alert
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
-from tables import mapped
+from tables import GUE_PORT, mapped
 
 BALANCERS = (("10.0.0.0", 96 + 24), ("fd00::", 64))
 INNER = {4: IP(src="198.51.100.7", dst="192.0.2.10", tos=0xb8) / TCP(sport=1, dport=443) / b"payload",
@@ -23,7 +23,7 @@ COUNTERS = ("decapsulated", "passed", "dropped_ecn")
 
 @pytest.fixture(scope="module")
 def decap():
-    loaded = bpf.Object(BUILD / "bpf" / "decap.bpf.o")
+    loaded = bpf.Object(BUILD / "bpf" / "decap.bpf.o", rodata=struct.pack(">H", GUE_PORT))
     for address, length in BALANCERS:
         bpf.map_update(loaded.map("decap_from"), struct.pack("<I16s", length, mapped(address)), bytes(4))
     yield loaded
@@ -47,18 +47,22 @@ def link_layer(tags):
     return frame
 
 
-def wrap(outer, inner, **fields):
+def wrap(outer, inner, udp=None, **fields):
     """Inner behind outer, as bytes behind a header that scapy completes."""
     header = outer.copy()
     for name, value in fields.items():
         setattr(header, name, value)
-    setattr(header, "proto" if header.version == 4 else "nh", NUMBER[inner.version])
-    return header / Raw(bytes(inner))
+    setattr(header, "proto" if header.version == 4 else "nh", 17 if udp else NUMBER[inner.version])
+    return header / udp.copy() / Raw(bytes(inner)) if udp else header / Raw(bytes(inner))
 
 
-@pytest.mark.parametrize("outer,inner,tags", itertools.product((4, 6), (4, 6), TAGS))
-def test_decapsulated(decap, outer, inner, tags):
-    frame = bytes(link_layer(TAGS[tags]) / wrap(OUTER[outer], INNER[inner]))
+GUE = UDP(sport=0xc001, dport=GUE_PORT, chksum=0)
+
+
+@pytest.mark.parametrize("outer,inner,tags,udp", itertools.product((4, 6), (4, 6), TAGS, (None, GUE)),
+                         ids=lambda value: "gue" if isinstance(value, UDP) else None)
+def test_decapsulated(decap, outer, inner, tags, udp):
+    frame = bytes(link_layer(TAGS[tags]) / wrap(OUTER[outer], INNER[inner], udp))
     expected = bytes(link_layer(TAGS[tags]) / INNER[inner])
     verdict, action, out = run(decap, frame)
     assert (verdict, action, out.hex()) == ("decapsulated", bpf.XDP_PASS, expected.hex())
@@ -80,6 +84,14 @@ PASSED = {
     "an inner header cut short": IP(src="10.0.0.1", proto=4) / Raw(bytes(INNER[4])[:19]),
     "an inner IPv6 header cut short": IPv6(src="fd00::1", nh=41) / Raw(bytes(INNER[6])[:39]),
     "nothing inside": IP(src="10.0.0.1", proto=4),
+    "GUE, not of a balancer": wrap(OUTER[4], INNER[4], GUE, src="10.0.1.1"),
+    "GUE to another port": wrap(OUTER[4], INNER[4], UDP(sport=0xc001, dport=GUE_PORT + 1, chksum=0)),
+    "GUE with a checksum": wrap(OUTER[4], INNER[4], UDP(sport=0xc001, dport=GUE_PORT)),
+    "GUE, variant 0": OUTER[4] / GUE / Raw(b"\0\x04\0\0" + bytes(INNER[4])),
+    "GUE with nothing inside": OUTER[4] / GUE,
+    "GUE, UDP cut short": OUTER[4] / UDP(sport=1, dport=GUE_PORT, chksum=0, len=27) / Raw(bytes(INNER[4])),
+    "GUE, an inner header cut short": OUTER[4] / GUE / Raw(bytes(INNER[4])[:19]),
+    "GUE, a fragment": wrap(OUTER[4], INNER[4], GUE, flags="MF"),
     "longer than the frame": wrap(OUTER[4], INNER[4], len=500),
     "IPv6, longer than the frame": wrap(OUTER[6], INNER[4], plen=500),
 }
@@ -100,7 +112,8 @@ def test_short_frames_pass(decap, length):
 
 @pytest.mark.parametrize("outer,inner", itertools.product((4, 6), (4, 6)))
 @pytest.mark.parametrize("ecn", (1, 2, 3))
-def test_congestion_mark_is_carried_in(decap, outer, inner, ecn):
+@pytest.mark.parametrize("udp", (None, GUE), ids=("ip", "gue"))
+def test_congestion_mark_is_carried_in(decap, outer, inner, ecn, udp):
     """RFC 6040: a mark on the outer header becomes the inner packet's; other outer values change nothing."""
     tos = "tos" if inner == 4 else "tc"
     for dscp in range(0, 64, 3):
@@ -108,7 +121,7 @@ def test_congestion_mark_is_carried_in(decap, outer, inner, ecn):
         setattr(packet, tos, dscp << 2 | ecn)
         setattr(marked, tos, dscp << 2 | 3)
         for outer_ecn, expected in ((0, packet), (1, packet), (2, packet), (3, marked)):
-            frame = link_layer([]) / wrap(OUTER[outer], packet, **{"tos" if outer == 4 else "tc": outer_ecn})
+            frame = link_layer([]) / wrap(OUTER[outer], packet, udp, **{"tos" if outer == 4 else "tc": outer_ecn})
             assert run(decap, frame)[2].hex() == bytes(link_layer([]) / expected).hex()
 
 
