@@ -3,7 +3,7 @@
 
 /* Okabe and Ito's colours, told apart with every kind of colour vision; dark: text on them is. They come with a number. */
 const COLORS = [
-	["#0072b2"], ["#e69f00", "dark"], ["#009e73"], ["#cc79a7", "dark"], ["#56b4e9", "dark"], ["#d55e00"],
+	["#0072b2"], ["#e69f00", "dark"], ["#009e73", "dark"], ["#cc79a7", "dark"], ["#56b4e9", "dark"], ["#d55e00", "dark"],
 	["#6b5fb5"], ["#b5a400", "dark"],
 ];
 const color = (i) => COLORS[i % COLORS.length][0];

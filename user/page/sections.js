@@ -55,7 +55,7 @@ function hero(view, data) {
 	const services = show ? show.services : [], ready = services.filter((s) => s.ready).length;
 	const headline = !show ? "Not attached" : ready === services.length ?
 		(services.length === 1 ? `Service ${services[0].name} is ready` : `All ${services.length} services are ready`) :
-		`${services.length - ready} of ${plural(services.length, "service is", "services are")} not ready`;
+		`${services.length - ready} of ${plural(services.length, "service")} ${services.length - ready === 1 ? "is" : "are"} not ready`;
 	const backends = show ? show.pools.reduce((n, p) => n + p.backends.length, 0) : 0;
 	return h("section", { class: "card hero " + level, "aria-label": "Summary" }, icon(level),
 		h("h1", null, headline),
