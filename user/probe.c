@@ -254,16 +254,14 @@ void probe_ready(struct probe_watch *w, uint32_t events)
 		p->kind->ready(p, events);
 }
 
-/* This process did not run, and so did not hear those who answered: they get the time back. */
-static void forgive_stall(struct probe_engine *e)
+/* This process did not run, and so did not hear those who answered: they get the time back that they had. */
+static void forgive_stall(struct probe_engine *e, uint64_t now)
 {
-	uint64_t stall = e->expected < e->now ? e->now - e->expected : 0;
-
-	if (stall < STALL_MS)
+	if (now < e->expected || now - e->expected < STALL_MS)
 		return;
 	for (size_t i = 0; i < e->probes; i++) {
 		if (e->probe[i]->phase == PROBE_RUNNING)
-			wait_until(e->probe[i], PROBE_RUNNING, e->probe[i]->due + stall);
+			wait_until(e->probe[i], PROBE_RUNNING, e->probe[i]->due + (now - e->now));
 	}
 }
 
@@ -271,8 +269,8 @@ void probe_engine_step(struct probe_engine *e, uint64_t now)
 {
 	bool more = true;
 
+	forgive_stall(e, now);
 	e->now = now;
-	forgive_stall(e);
 	serve_events(e);
 	serve_heap(e);
 	while (more) {

@@ -81,7 +81,7 @@ static int by_key(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Targets of one pool have one check, which is looked for and copied once. */
+/* Targets of one pool have one check, which is compared or copied once. It lives: a target that stays has it. */
 struct checks {
 	const struct config_check *given;
 	struct probe_check *check;
@@ -153,8 +153,6 @@ void probe_engine_set(struct probe_engine *e, const struct probe_target *target,
 				next[i] = e->probe[old++];
 				continue;
 			}
-			if (last.check == e->probe[old]->check)
-				last = (struct checks){ 0 }; /* forgotten with it, perhaps */
 			forget(e->probe[old++]);
 		}
 		next[i] = make(e, t, &last, first, now);

@@ -232,6 +232,7 @@ static size_t answer_after_noise(const uint8_t *got, size_t length, unsigned int
 {
 	size_t size = make_answer(got, length, 0, RECORDS, 32, out);
 
+	out[3] = n < 4 ? 2 : 0; /* SERVFAIL, to those who believe it */
 	switch (n) {
 	case 0:
 		out[0] ^= 1; /* another id */
@@ -468,6 +469,14 @@ static void test_bounded_when_all_hang(void **state)
 	s = probe_engine_stats(w->engine);
 	assert_int_equal(s.most_sockets, 12);
 	assert_in_range(s.waited_ms, 100, 5000);
+	/* half of them go while most are queued; the others go on */
+	assert_true(s.queued > 10);
+	probe_engine_set(w->engine, target, 30, case_now());
+	memset(w->seen, 0, sizeof(w->seen));
+	for (unsigned int i = 0; i < 30; i++)
+		assert_true(case_until(w, i, 2, 30000));
+	for (unsigned int i = 30; i < 60; i++)
+		assert_int_equal(w->seen[i].count, 0);
 	case_end(w);
 	free(w);
 }
@@ -516,6 +525,7 @@ static void test_targets_change(void **state)
 	struct case_world *w = calloc(1, sizeof(*w));
 	struct probe_target target[4];
 	struct probe *kept;
+	uint64_t soon;
 
 	(void)state;
 	case_listen(&server[0], SOCK_STREAM);
@@ -532,8 +542,11 @@ static void test_targets_change(void **state)
 	assert_true(case_until(w, 9, 1, 5000));
 	probe_engine_set(w->engine, target, 3, case_now()); /* what is added is asked within a second */
 	kept = probe_find(w->engine, 9);
-	while (!server[1].accepted)
+	soon = case_now() + 5000;
+	while (!server[1].accepted) {
+		assert_true(case_now() < soon);
 		case_serve(w, 1000);
+	}
 	/* 9 stays, though its check is another copy; 3 goes amid its question; 4 has another check; 5 is new */
 	target[0].check = &also;
 	target[1] = (struct probe_target){ 5, &good, case_address() };
@@ -544,6 +557,12 @@ static void test_targets_change(void **state)
 	memset(w->seen, 0, sizeof(w->seen));
 	assert_true(case_until(w, 9, 3, 5000) && case_until(w, 5, 3, 5000));
 	assert_int_equal(w->seen[3].count + w->seen[4].count, 0);
+	/* another address is another target */
+	target[0].address.byte[15] = 2;
+	probe_engine_set(w->engine, target, 1, case_now());
+	memset(w->seen, 0, sizeof(w->seen));
+	assert_true(case_until(w, 9, 1, 5000));
+	assert_seen(&w->seen[9], PROBE_BAD, "connection refused", "at 127.0.0.2");
 	probe_engine_set(w->engine, NULL, 0, case_now());
 	assert_int_equal(probe_engine_next(w->engine), PROBE_NEVER);
 	case_serve(w, 0);
@@ -664,6 +683,71 @@ static void test_by_way_of_the_service(void **state)
 	free(w);
 }
 
+/* The other process keeps the socket open, and packets still come to it when the target is long forgotten. */
+static void test_socket_that_lives_on(void **state)
+{
+	struct case_server server = { .kind = CASE_SILENT };
+	struct config_check c = { .type = CHECK_UDP, .send = "x", .via_service = true, TIMES };
+	struct case_world *w = calloc(1, sizeof(*w));
+	struct probe_target target = { 8, &c, case_address() };
+	struct sockaddr_storage to;
+	socklen_t length = sizeof(to);
+	int fd, kept;
+
+	(void)state;
+	case_listen(&server, SOCK_DGRAM);
+	c.port = server.port;
+	*w = world(&server, 1);
+	case_start(w, 10, true);
+	probe_engine_set(w->engine, &target, 1, case_now());
+	while (!w->wanted)
+		case_serve(w, 1000);
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	kept = dup(fd);
+	probe_engine_socket(w->engine, 8, fd, case_now());
+	while (!server.accepted)
+		case_serve(w, 1000);
+	probe_engine_set(w->engine, NULL, 0, case_now());
+	case_serve(w, 0);
+	assert_int_equal(getsockname(kept, (struct sockaddr *)&to, &length), 0);
+	assert_int_equal(connect(kept, &(struct sockaddr){ .sa_family = AF_UNSPEC }, sizeof(struct sockaddr)), 0);
+	assert_int_equal(bind(kept, (struct sockaddr *)&to, length), 0);
+	assert_int_equal(sendto(server.fd, "late", 4, 0, (struct sockaddr *)&to, length), 4);
+	assert_int_equal(recv(kept, &to, 4, MSG_PEEK), 4);
+	case_serve(w, 0); /* must not meet the target's memory */
+	close(kept);
+	case_end(w);
+	free(w);
+}
+
+static void test_heap(void **state)
+{
+	struct probe *probe = calloc(200, sizeof(*probe));
+	struct probe_heap heap = { 0 };
+
+	(void)state;
+	for (unsigned int i = 0; i < 200; i++)
+		probe[i].place = NOT_QUEUED;
+	for (unsigned int i = 0; i < 20000; i++) {
+		struct probe *p = &probe[random_below(200)];
+
+		if (random_below(3)) {
+			probe_heap_take(&heap, p); /* its place is by the time that it had */
+			p->due = random_below(1000);
+			probe_heap_put(&heap, p);
+		} else {
+			probe_heap_take(&heap, p);
+			assert_int_equal(p->place, NOT_QUEUED);
+		}
+		for (size_t j = 0; j < heap.count; j++) {
+			assert_int_equal(heap.probe[j]->place, j);
+			assert_true(!j || heap.probe[(j - 1) / 2]->due <= heap.probe[j]->due);
+		}
+	}
+	free(heap.probe);
+	free(probe);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -684,6 +768,8 @@ int main(void)
 		cmocka_unit_test(test_targets_go_within_a_result),
 		cmocka_unit_test(test_stall),
 		cmocka_unit_test(test_by_way_of_the_service),
+		cmocka_unit_test(test_socket_that_lives_on),
+		cmocka_unit_test(test_heap),
 	};
 
 	return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
