@@ -192,6 +192,16 @@ static void setting_tunnel(struct plan *p, const char *name, const struct addres
 		to ? config_prefix_text(to, to_free, is) : "none");
 }
 
+static void setting_check(struct plan *p, const char *what, const struct config_check *from,
+			  const struct config_check *to)
+{
+	char *a = from ? config_check_text(from) : xstrdup("none"), *b = to ? config_check_text(to) : xstrdup("none");
+
+	setting(p, what, a, b);
+	free(a);
+	free(b);
+}
+
 static void pool_settings(struct plan *p, const struct config_pool *was, const struct config_pool *is)
 {
 	char label[96];
@@ -208,6 +218,8 @@ static void pool_settings(struct plan *p, const struct config_pool *was, const s
 	setting_number(p, label, was->drain_max_ms, is->drain_max_ms);
 	snprintf(label, sizeof(label), "pool %s: quorum", is->name);
 	setting_number(p, label, was->quorum, is->quorum);
+	snprintf(label, sizeof(label), "pool %s: check", is->name);
+	setting_check(p, label, was->check, is->check);
 }
 
 static void settings(struct plan *p, const struct config *was)
