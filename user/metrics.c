@@ -297,7 +297,7 @@ static void write_instance(struct metrics_writer *w, const json_t *snapshot)
 	metrics_begin(w, "ringlb_configuration", METRICS_INFO, NULL,
 		      "Digests: equal on two balancers exactly when they choose alike; effective with health.");
 	if (text_of(show, "digest"))
-		metrics_integer(w, 1, "instance", SAFE(text_of(show, "instance")), "digest", text_of(show, "digest"),
+		metrics_integer(w, 1, "name", SAFE(text_of(show, "instance")), "digest", text_of(show, "digest"),
 				"effective_digest", SAFE(text_of(show, "effective_digest")), NULL);
 	metrics_end(w);
 	write_one(w, "ringlb_generation", NULL, "Number of the configuration that runs.",

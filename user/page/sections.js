@@ -78,7 +78,7 @@ function tiles(view, data) {
 	return h("div", { class: "tiles" },
 		tile("Packets", short(latest(view.packets), "pkt/s"), sparkline(view.packets, "packets a second, last minutes")),
 		tile("Traffic", short(latest(view.bits), "bit/s"), sparkline(view.bits, "bits a second, last minutes")),
-		tile("Backends not down", [healthy, "of " + whole(backends.length)],
+		tile("Backends", [healthy, "of " + whole(backends.length) + " up"],
 			bar(backends.length ? healthy / backends.length : 0, healthy === backends.length ? "good" : "good lacks", `${healthy} of ${backends.length} backends`)),
 		tile("Flow table", [percent(full).replace(" %", ""), "% of " + joined(short(table.capacity || 0))],
 			bar(full, full > 0.9 ? "bad" : full > 0.7 ? "warn" : "", `${whole(table.used || 0)} of ${whole(table.capacity || 0)} entries`)),
@@ -94,7 +94,7 @@ function services(view, data) {
 				const rate = view.serviceRates.get(s.name) || {}, why = ((data.ready || {})[s.name] || {}).reason;
 				const address = s.address.includes(":") ? `[${s.address}]` : s.address;
 				return h("tr", { key: s.name },
-					h("td", null, h("span", { class: "name" }, s.name), h("span", { class: "sub mono" }, `${address}:${s.port}/${s.protocol}`)),
+					h("td", null, h("span", { class: "name" }, s.name), h("span", { class: "sub mono" }, address, h("wbr"), `:${s.port}/${s.protocol}`)),
 					h("td", { class: "right", title: why || "" }, s.ready ? badge("good", "good", "ready") : badge("bad", "bad", "not ready")),
 					h("td", { "data-label": "pool" }, h("a", { href: "#pool-" + s.pool }, s.pool)),
 					h("td", { class: "note right" }, [s.forward, s.affinity === "flow" ? null : "by " + s.affinity, s.moved > 0 ? percent(s.moved) + " moving" : null].filter(Boolean).join(" \u00b7 ")),
