@@ -91,6 +91,7 @@ def browser(chromium, listener):
     """With the page of an instance that has its troubles, alive."""
     chromium.look(DESK)
     assert listener.feed(snapshot(0)) and listener.feed(snapshot(1))
+    chromium.complaints()  # those of the browser's own first page
     chromium.open(listener)
     chromium.wait(lambda: "web-6" in chromium.text("#app"))
     yield chromium
