@@ -110,11 +110,12 @@ static __always_inline struct ringlb_flow *flow_find(struct ringlb_flow_bucket *
 	return NULL;
 }
 
-/* A place for a new entry: free or expired. NULL when the bucket is full or, for an opening, their share is used up. */
+/* A place for a new entry: free, else expired. NULL when the bucket is full or, for an opening, their share is used up. */
 static __always_inline struct ringlb_flow *flow_room(struct ringlb_flow_bucket *bucket, const struct tracked *f,
 						     bool opening)
 {
 	struct ringlb_flow *room = NULL;
+	bool is_free = false;
 	__u32 openings = 0;
 
 	if (f->frozen)
@@ -126,10 +127,14 @@ static __always_inline struct ringlb_flow *flow_room(struct ringlb_flow_bucket *
 
 		if (fingerprint == RINGLB_FLOW_BUSY)
 			continue;
-		if (!fingerprint || is_expired(established, f->now))
+		if (!fingerprint) {
 			room = e;
-		else
+			is_free = true;
+		} else if (is_expired(established, f->now)) {
+			room = is_free ? room : e;
+		} else {
 			openings += !(__u32)established;
+		}
 	}
 	if (opening && openings >= RINGLB_OPENINGS_PER_BUCKET) {
 		if (f->writes)

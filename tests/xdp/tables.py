@@ -105,7 +105,7 @@ class Service:
     address: str  # or a prefix
     port: int  # 0: any; or (from, to)
     protocol: int
-    arcs: list  # (last position, index in owners), sorted, up to 0xffffffff
+    arcs: list  # (last position, index in owners), sorted, up to 0xffffffff; a moved one has a third: the previous owner
     owners: list = field(default_factory=lambda: [0])  # indices of backends
     bits: int = 4
     forward: int = L2
@@ -113,6 +113,8 @@ class Service:
     prefix: int = 0  # of the client's address
     index: int = 0
     track: int = 0
+    settle_after: int = 900
+    cold: int = 0  # offset of the cold part, once it is in tables
 
     def network(self):
         return ipaddress.ip_network(self.address)
@@ -124,22 +126,26 @@ class Service:
         return isinstance(self.port, tuple)
 
     def owner(self, at):
-        return self.owners[self.arcs[bisect_left([last for last, _ in self.arcs], at)][1]]
+        return self.owners[self.arcs[bisect_left([arc[0] for arc in self.arcs], at)][1]]
+
+    def _point(self, last, owner, *previous):
+        """A point, and its cold part."""
+        moved = bool(previous) << self.bits - 1
+        return (last << self.bits | moved | owner) & 0xffffffff, struct.pack("<HHI", *previous or [owner], 0, 0)
 
     def encode_table(self):
-        """Index, points and owners, as lists."""
+        """Index, points and owners, as lists; the cold part as bytes."""
         low_bits = 32 - self.bits
         index, points, arc = [], [], 0
         for bucket in range(1 << self.bits):
             end = (bucket + 1 << low_bits) - 1
             index.append(len(points))
             while self.arcs[arc][0] < end:
-                last, owner = self.arcs[arc]
-                points.append((last << self.bits | owner) & 0xffffffff)
+                points.append(self._point(*self.arcs[arc]))
                 arc += 1
-            points.append((end << self.bits | self.arcs[arc][1]) & 0xffffffff)
+            points.append(self._point(end, *self.arcs[arc][1:]))
             arc += self.arcs[arc][0] == end
-        return index + [len(points)], points, self.owners
+        return index + [len(points)], [p for p, _ in points], self.owners, b"".join(cold for _, cold in points)
 
 
 class Tables:
@@ -166,13 +172,14 @@ class Tables:
 
     def _entry(self, key, s):
         """struct ringlb_service"""
-        index, points, owners = s.encode_table() if s.arcs else ([0], [0], [0])
+        index, points, owners, cold = s.encode_table() if s.arcs else ([0], [0], [0], b"")
         offsets = [self.put(struct.pack(f"<{len(part)}{code}", *part))
                    for part, code in ((index, "I"), (points, "I"), (owners, "H"))]
+        s.cold = self.put(cold)
         return key[0] + struct.pack(">H", key[1]) + struct.pack(
             "<BBBBBBH", key[2], s.forward, s.affinity, s.track, s.bits if s.arcs else 0, s.prefix, s.index) + struct.pack(
-                ">H", GUE_PORT) + struct.pack("<8IBBBx", offsets[0], offsets[1], 0, offsets[2], len(points), len(owners),
-                                              900, 0, 0, 0, 0)
+                ">H", GUE_PORT) + struct.pack("<8IBBBx", offsets[0], offsets[1], s.cold, offsets[2], len(points),
+                                              len(owners), s.settle_after, 0, 0, 0, 0)
 
     @staticmethod
     def _mark(key, offset=0, count=0):
