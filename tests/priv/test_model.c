@@ -198,7 +198,7 @@ static void traffic(void)
 	for (unsigned int i = 0; i < TUPLES / 4; i++) {
 		struct tuple *t = &s.tuple[random_below(TUPLES)];
 
-		if (!t->living && !t->opening && random_below(10))
+		if (!t->living && !t->opening && random_below(t->kept ? 2 : 10))
 			open_connection(t);
 		else if (t->living && random_below(3) == 0) /* forged: no sequence number of a connection is near */
 			send_syn(t, 1000000 + random_below(900000000));

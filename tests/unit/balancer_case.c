@@ -180,6 +180,10 @@ void balancer_publish(struct balancer *b, const struct plan *p)
 	encode_end(&e);
 	b->before = b->running;
 	b->running = read_state(b);
+	if (b->before)
+		return;
+	memcpy(&b->address, &b->running->config->service[0].address.byte[12], sizeof(b->address));
+	b->port = htons(b->running->config->service[0].port);
 }
 
 void balancer_after(struct balancer *b, bool killed)
@@ -204,14 +208,6 @@ void balancer_commit(struct balancer *b, struct config *config)
 	balancer_after(b, false);
 }
 
-static uint32_t service_address(const struct balancer *b)
-{
-	uint32_t address;
-
-	memcpy(&address, &b->running->config->service[0].address.byte[12], sizeof(address));
-	return address;
-}
-
 /* As long as what it holds, and never too short for an answer. */
 static uint32_t make_frame(const struct balancer *b, const struct case_packet *p, struct frame *f)
 {
@@ -226,9 +222,9 @@ static uint32_t make_frame(const struct balancer *b, const struct case_packet *p
 	f->ip.protocol = IPPROTO_TCP;
 	f->ip.tot_len = htons((uint16_t)(headers + p->payload));
 	f->ip.saddr = htonl(CLIENTS + p->client);
-	f->ip.daddr = service_address(b);
+	f->ip.daddr = b->address;
 	f->tcp.source = htons(p->port);
-	f->tcp.dest = htons(b->running->config->service[0].port);
+	f->tcp.dest = b->port;
 	f->tcp.seq = htonl(p->sequence);
 	f->tcp.doff = 5;
 	((uint8_t *)&f->tcp)[13] = p->flags;
@@ -262,9 +258,9 @@ __u64 balancer_fingerprint(const struct balancer *b, const struct case_packet *p
 {
 	const struct flow_key4 key = {
 		.client = htonl(CLIENTS + p->client),
-		.service = service_address(b),
+		.service = b->address,
 		.client_port = htons(p->port),
-		.service_port = htons(b->running->config->service[0].port),
+		.service_port = b->port,
 		.protocol = IPPROTO_TCP,
 	};
 	__u64 hash_key[2];

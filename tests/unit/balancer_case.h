@@ -24,6 +24,8 @@ struct balancer {
 	struct state *running; /* as read back from the memory; NULL: nothing yet */
 	struct state *before;  /* while a commit is published and not more */
 	uint32_t now;
+	__be32 address; /* of the first service, as it was at first: packets may be sent from other threads */
+	__be16 port;
 };
 
 struct case_packet {
