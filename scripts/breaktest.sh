@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Connections that changes break, by tracking mode: runs tests/net/breaktest.script with 500 connections in each mode and
-# prints the table of docs/live-change.md. Needs root and what `make test` builds. Arguments go to breaktest.py.
+# Connections that changes break, by tracking mode: runs tests/net/breaktest.script with 500 connections in each mode
+# and prints the table of docs/live-change.md. Needs root and what `make test` builds. Arguments go to breaktest.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

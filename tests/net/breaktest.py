@@ -3,8 +3,8 @@
 """
 The break test: long-lived TCP connections with checked traffic both ways, through a balancer whose configuration is
 changed under them, to real servers; in network namespaces of its own (lab.sh draws them). For each event it tells which
-connections broke, which new ones did not follow the new ring, the packets lost at the balancer, and the share that moved
-against the plan. Root. Exit status 1 when a connection broke that was not to, or the rest is not as it has to be.
+connections broke, which new ones did not follow the new ring, the packets lost at the balancer, and the share that
+moved against the plan. Root. Exit status 1 when a connection broke that was not to, or the rest is not as it has to be.
 
 Events are those of --script (breaktest_events.py says which there are), or random ones from a seed that is printed.
 """
@@ -191,8 +191,9 @@ def exactly_moved(before, after, name):
     if len(pools) < 2 or any(p.get("placement", "ring") != "ring" for p in pools):
         return None
     # A new address is another backend, though its points stay.
-    pools = [{**p, "backends": [{**b, "identity": b["name"], "name": b["address"]} for b in p["backends"]]} for p in pools]
-    return sum(Ring(pools[0]).moved(Ring(pools[1])).values())
+    rings = [Ring({**p, "backends": [{**b, "identity": b["name"], "name": b["address"]} for b in p["backends"]]})
+             for p in pools]
+    return sum(rings[0].moved(rings[1]).values())
 
 
 def faults(row, options):
@@ -278,7 +279,7 @@ def parser():
     p.add_argument("--kinds", type=lambda text: text.split(","), default=list(events.KINDS), help="of random events")
     p.add_argument("--track", choices=("moved", "always", "none"), default="moved")
     p.add_argument("--flows", type=int, metavar="ENTRIES", help="size of the flow table (default: the program's)")
-    p.add_argument("--flood", type=int, metavar="SYNS", help="meanwhile send so many forged SYNs, some on living tuples")
+    p.add_argument("--flood", type=int, metavar="SYNS", help="forged ones meanwhile, some on living tuples")
     p.add_argument("--stall", type=float, default=4, help="seconds after which an unanswered connection is broken")
     p.add_argument("--json", metavar="FILE", help="write everything there")
     return p

@@ -7,7 +7,7 @@ The changes of the break test: words of a script, made up at random or read, and
   vnodes POOL COUNT          placement POOL PLACEMENT                  move SERVICE POOL
   rollback STEPS             settle             nothing
 
-"live" in front: by `ringlb backend` instead of `apply`. Several with ";" between them follow each other without a pause.
+"live" in front: by `ringlb backend` instead of `apply`. Several with ";" between them follow each other at once.
 """
 import copy
 import json

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * breaktest_flood ADDRESS PORT CLIENT FIRST LAST RATE COUNT: sends COUNT TCP SYNs to ADDRESS:PORT (IPv4), RATE a second.
+ * breaktest_flood ADDRESS PORT CLIENT FIRST LAST RATE COUNT: sends COUNT SYNs to ADDRESS:PORT (IPv4), RATE a second.
  * Every eighth is forged in the name of CLIENT's ports FIRST to LAST, where real connections may live; the others come
  * from all over 198.18.0.0/15. Prints the number sent at the end, or when standard input ends.
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the break test measures with: long-lived connections (breaktest_client.c), and packets counted at the balancer."""
+"""What the break test measures with: long-lived connections (breaktest_client.c), and packets at the balancer."""
 import collections
 import contextlib
 import json
@@ -123,8 +123,8 @@ class Balance:
 
     def since(self):
         """
-        Packets since the last call, while the traffic is paused. lost: received and under no verdict; unsent: forwarded,
-        and refused by the interface, as when more come than it takes.
+        Packets since the last call, while the traffic is paused. lost: received, and under no verdict; unsent:
+        forwarded, and refused by the interface, as when more come than it takes.
         """
         now = self.settled()
         received, counted, dropped, unsent = (a - b for a, b in zip(now, self.last))

@@ -3,8 +3,8 @@
  * crash STOP STEPS COMMAND...: runs a command and kills it (SIGKILL) when it has stopped STOP times at the entry to or
  * the exit from a system call, and has then executed STEPS more instructions. STOP 0: the command is left alone.
  *
- * crash pending STEPS COMMAND...: the same, counted from the moment when it writes the word `pending` of the tables that
- * it has mapped, which comes just before it publishes. x86 only.
+ * crash pending STEPS COMMAND...: the same, counted from the moment when it writes the word `pending` of the tables
+ * that it has mapped, which comes just before it publishes. x86 only.
  *
  * On standard error, as its last line: "killed at STOP STEPS", or "ended STATUS STOPS" where the command was faster.
  */

@@ -86,8 +86,8 @@ def test_maint_breaks_its_own():
 @pytest.mark.parametrize("track", ["moved", "always"])
 def test_forged_openings(track):
     """
-    A million SYNs from everywhere, many on the tuples of living connections, while everything changes. New connections may
-    fail, as at any server: a SYN that was forged for the same tuple came first.
+    A million SYNs from everywhere, many on the tuples of living connections, while everything changes. New
+    connections may fail, as at any server: a SYN that was forged for the same tuple came first.
     """
     summary = run("--connections", 300, "--events", 30, "--flood", 1_000_000, "--track", track)
     assert_nothing_broke(summary)
