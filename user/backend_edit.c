@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rendered.h"
+
 static struct config_pool *find_pool(const struct config *c, const char *name)
 {
 	for (size_t i = 0; c && i < c->pools; i++)
@@ -88,37 +90,21 @@ static bool edit(struct backend_edit *e, struct config *c, struct diag *d)
 	return p && (e->verb == BACKEND_ADD) != (b != NULL);
 }
 
-/* Through the parser, so that the rules of the file hold. Takes c. */
-static struct config *validated(struct config *c, struct diag *d)
-{
-	char *key_file = c->hash_key_file, *text;
-	struct diag mine = { 0 };
-	struct config *checked;
-
-	c->hash_key_file = NULL; /* what runs has the key: not read again */
-	text = config_emit(c, true);
-	checked = config_parse(c->file, text, strlen(text), &mine);
-	explicit_bzero(text, strlen(text));
-	free(text);
-	config_free(c);
-	/* Lines are those of a text that nobody sees. */
-	for (size_t i = 0; !checked && i < mine.count; i++)
-		if (mine.entry[i].level == DIAG_ERROR)
-			diag_error(d, mine.entry[i].code, "", "%s", mine.entry[i].message);
-	diag_free(&mine);
-	if (checked)
-		checked->hash_key_file = key_file;
-	else
-		free(key_file);
-	return checked;
-}
-
 struct config *backend_edit_make(struct backend_edit *e, struct config *c, struct diag *d)
 {
-	if (edit(e, c, d))
-		return validated(c, d);
+	struct diag before = { 0 }, after = { 0 };
+	struct config *made = NULL;
+
+	config_free(rendered_copy(c, &before));
+	if (edit(e, c, d)) {
+		made = rendered_copy(c, &after);
+		rendered_errors(&after, d);
+		rendered_new_warnings(&before, &after, d);
+	}
+	diag_free(&before);
+	diag_free(&after);
 	config_free(c);
-	return NULL;
+	return made;
 }
 
 size_t backend_edit_of_file(const struct backend_edit *e, struct config_backend *added,

@@ -8,6 +8,7 @@
 
 #include "aftermath.h"
 #include "generation.h"
+#include "rendered.h"
 #include "replace.h"
 #include "totals.h"
 
@@ -77,16 +78,11 @@ int change_plan(struct change *c, struct config *wanted, struct diag *d)
 
 struct config *change_config(const struct change *c, struct diag *d)
 {
-	const struct config *runs = c->running.state->config;
-	struct config self_contained = *runs, *copy;
-	char *text;
+	struct diag mine = { 0 };
+	struct config *copy = rendered_copy(c->running.state->config, &mine);
 
-	self_contained.hash_key_file = NULL; /* not read again: what runs has the key */
-	text = config_emit(&self_contained, true);
-	copy = config_parse(runs->file, text, strlen(text), d);
-	free(text);
-	if (copy && runs->hash_key_file)
-		copy->hash_key_file = xstrdup(runs->hash_key_file);
+	rendered_errors(&mine, d); /* what there is to warn of was said when it came to run */
+	diag_free(&mine);
 	return copy;
 }
 

@@ -128,10 +128,19 @@ enum { CMD_MAX_MOVE = 1000, CMD_IF_GENERATION, CMD_ALLOW_EMPTY, CMD_NO_RECORD, C
 		"no-record", no_argument, NULL, CMD_NO_RECORD                                                          \
 	}
 #define CMD_CHANGE_HELP                                                                                                \
-	"  --max-move PCT       allow so much of a pool to move, instead of max_move\n"                                \
+	"  --max-move PCT       allow so much of a pool or service to move, whatever max_move says\n"                              \
 	"  --if-generation N    only if generation N runs\n"                                                           \
 	"  --allow-empty        also if a pool is left without a backend that takes flows\n"                           \
 	"  --no-record          leave this generation out of the history\n"
+/* Of commands that take a whole configuration: apply, and upgrade FILE. */
+#define CMD_APPLY_OPTIONS                                                                                              \
+	CMD_CHANGE_OPTIONS, { "cut", no_argument, NULL, CMD_CUT },                                                     \
+	{                                                                                                              \
+		"discard-live", no_argument, NULL, CMD_DISCARD_LIVE                                                    \
+	}
+#define CMD_APPLY_HELP                                                                                                 \
+	CMD_CHANGE_HELP "  --cut                what leaves the file, or starts to drain, loses its flows at once\n"   \
+			"  --discard-live       also if that undoes what \"backend\" or \"rollback\" changed\n"
 /* Takes one of them, read by cmd_getopt: EXIT_DONE, or EXIT_BAD with an error. */
 int cmd_change_option(struct cmd_change *x, int option);
 /* Lock, read, plan, report, guards, commit. An exit status, after an error where it is not EXIT_DONE. */

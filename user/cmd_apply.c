@@ -19,9 +19,7 @@ static int want(struct cmd_change *x, struct change *c, struct config **wanted)
 static int run(struct cmd_context *cx, int argc, char **argv)
 {
 	static const struct option options[] = {
-		CMD_CHANGE_OPTIONS,
-		{ "cut", no_argument, NULL, CMD_CUT },
-		{ "discard-live", no_argument, NULL, CMD_DISCARD_LIVE },
+		CMD_APPLY_OPTIONS,
 		{ 0 },
 	};
 	struct config *config;
@@ -49,10 +47,8 @@ const struct cmd cmd_apply = {
 	.help = "Prints what \"ringlb plan\" prints and does exactly that, as one new generation: a packet meets\n"
 		"either the old configuration or the new one. FILE: default " CMD_DEFAULT_FILE ".\n"
 		"Attaches what is missing, an interface that was removed and made again too. Where nothing\n"
-		"would change there is no new generation.\n\n" CMD_CHANGE_HELP
-		"  --cut                what leaves the file, or starts to drain, loses its flows at once\n"
-		"  --discard-live       also if that undoes what \"backend\" or \"rollback\" changed\n\n"
-		"Exit status: 0 done; 1 failed, what was running still runs; 2 bad usage or configuration;\n"
+		"would change there is no new generation.\n\n" CMD_APPLY_HELP
+		"\nExit status: 0 done; 1 failed, what was running still runs; 2 bad usage or configuration;\n"
 		"3 refused: too much would move, another generation runs, a pool would be empty, or a live\n"
 		"edit would be undone; nothing was changed.\n",
 	.run = run,

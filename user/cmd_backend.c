@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* One backend at a time, on what is running. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend_edit.h"
 #include "change.h"
@@ -27,7 +29,12 @@ static int rehearse_save(struct cmd_change *x, const struct state *running)
 
 	if (status)
 		return status;
-	return yaml_edit_rehearse(running->config->file, edit, edits, &x->cx->diag) ? EXIT_FAILED : EXIT_DONE;
+	status = yaml_edit_rehearse(running->config->file, edit, edits, &x->cx->diag);
+	if (!status)
+		return EXIT_DONE;
+	diag_error(&x->cx->diag, "not-saved", "",
+		   "nothing was changed: mend the file, or leave --save out to change what runs alone");
+	return status == -EINVAL ? EXIT_BAD : EXIT_FAILED;
 }
 
 static void read_file(struct backend *b, const char *file)
@@ -39,8 +46,47 @@ static void read_file(struct backend *b, const char *file)
 	b->file = config_load(file, &d);
 	for (size_t i = 0; i < d.count && !b->file && !b->file_fault; i++)
 		if (d.entry[i].level == DIAG_ERROR)
-			b->file_fault = xasprintf("can't be read: %s", d.entry[i].message);
+			b->file_fault = xasprintf("is no configuration: %s", d.entry[i].message);
+	if (b->file_fault && access(file, R_OK)) {
+		free(b->file_fault);
+		b->file_fault = xasprintf("can't be read: %s", strerror(errno));
+	}
 	diag_free(&d);
+}
+
+/* Whether it is no longer configured, and its flows have not ended yet. */
+static bool is_leaving(const struct backend_edit *e, const struct state *running)
+{
+	const struct state_pool *p = NULL;
+	bool leaving = false;
+
+	for (size_t i = 0; i < running->pools; i++)
+		if (!strcmp(running->pool[i].name, e->pool))
+			p = &running->pool[i];
+	for (size_t i = 0; p && i < p->backends; i++) {
+		if (strcmp(p->backend[i].name, e->name))
+			continue;
+		if (p->backend[i].state != BACKEND_LEAVING)
+			return false;
+		leaving = true;
+	}
+	return leaving;
+}
+
+/* What is wanted of a backend that is leaving: that its flows end now, or that the file drops it, too. */
+static struct config *want_of_leaving(struct cmd_change *x, struct config *config)
+{
+	const struct backend_edit *e = &((struct backend *)x->arg)->edit;
+
+	if (e->verb == BACKEND_DELETE && (x->cut || x->save))
+		return config;
+	diag_error(&x->cx->diag, "leaving", "",
+		   "backend %s of pool %s is leaving already: it gets no new flow%s; \"backend del %s %s --cut\" ends its old "
+		   "ones now",
+		   e->name, e->pool, e->verb == BACKEND_SET ? ", and \"backend add\" with its address takes it back" : "",
+		   e->pool, e->name);
+	config_free(config);
+	return NULL;
 }
 
 static int want(struct cmd_change *x, struct change *c, struct config **wanted)
@@ -51,9 +97,16 @@ static int want(struct cmd_change *x, struct change *c, struct config **wanted)
 
 	if (!config)
 		return EXIT_FAILED;
-	config = backend_edit_make(&b->edit, config, &x->cx->diag);
+	if (b->edit.verb != BACKEND_ADD && is_leaving(&b->edit, c->running.state))
+		config = want_of_leaving(x, config);
+	else
+		config = backend_edit_make(&b->edit, config, &x->cx->diag);
 	if (!config)
 		return EXIT_BAD;
+	if (x->cut) {
+		c->in.cut_pool = b->edit.pool;
+		c->in.cut_backend = b->edit.name;
+	}
 	status = x->save ? rehearse_save(x, c->running.state) : EXIT_DONE;
 	if (status) {
 		config_free(config);
@@ -111,7 +164,7 @@ static int done(struct cmd_change *x, struct change *c)
 	out_boolean(x->cx->out, "saved", false);
 	out_string(x->cx->out, "file_says", says);
 	if (says)
-		out_text(x->cx->out, "%s %s (--save changes it, too)\n", file, says);
+		out_text(x->cx->out, "%s %s%s\n", file, says, b->file ? " (--save changes it, too)" : "");
 	free(says);
 	return EXIT_DONE;
 }
@@ -243,7 +296,8 @@ const struct cmd cmd_backend = {
 		"  --state STATE        set: up; drain: no new flow; maint: none at all, established ones break\n"
 		"  --zone Z             add: a label\n"
 		"  --identity I         add: what is hashed onto the ring, instead of the name\n"
-		"  --cut                del, set --state drain: its established flows are given up at once\n"
+		"  --cut                del, set --state drain: its established flows are given up at once, also of one that\n"
+		"                       is leaving or draining already\n"
 		"  --save               make the change in the configuration file, too; the rest of it stays as it is\n" CMD_CHANGE_HELP
 		"\nExit status: 0 done; 1 failed, what was running still runs; 2 bad usage, no such pool or backend;\n"
 		"3 refused: too much would move, another generation runs, or the pool would be empty.\n",

@@ -158,6 +158,7 @@ int cmd_change_savable(struct cmd_change *x, const struct state *running)
 	if (!stat(file, &st) && S_ISREG(st.st_mode))
 		return EXIT_DONE;
 	diag_error(&x->cx->diag, "not-saved", "",
-		   "--save: the file of what runs, %s, is not there any more: nothing was changed", file);
+		   "--save: the file of what runs, %s, is not there any more: nothing was changed; leave "
+		   "--save out to change what runs alone", file);
 	return EXIT_FAILED;
 }

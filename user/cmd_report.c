@@ -79,6 +79,7 @@ void cmd_report_plan_fields(struct out *o, const struct plan_input *in, const st
 		out_string(o, "name", v->name);
 		out_real(o, "moved", share(v->moved));
 		out_boolean(o, "rehashed", v->rehashed);
+		out_boolean(o, "removed", v->removed);
 		out_string(o, "track", config_track_name(v->track));
 		out_end(o);
 	}
@@ -134,9 +135,24 @@ static void pool_flows_text(struct cmd_context *cx, const struct config_pool *c,
 		out_text(cx->out, "  no service uses it: no flow is concerned\n");
 }
 
+static void removed_text(struct cmd_context *cx, const struct plan_service *v)
+{
+	if (v->heir)
+		out_text(cx->out,
+			 "service %s: removed: what is sent to %s is for service %s from then on; established flows break "
+			 "where that chooses another backend\n",
+			 v->name, v->where, v->heir);
+	else
+		out_text(cx->out,
+			 "service %s: removed: its established flows break; what is sent to %s is the host's from then on\n",
+			 v->name, v->where);
+}
+
 static void service_text(struct cmd_context *cx, const struct plan_service *v)
 {
-	if (v->rehashed)
+	if (v->removed)
+		removed_text(cx, v);
+	else if (v->rehashed)
 		out_text(cx->out,
 			 "service %s: every flow is hashed anew: nearly all go to another backend at once, and break\n",
 			 v->name);

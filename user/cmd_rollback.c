@@ -115,8 +115,40 @@ static int write_like(const char *path, const char *text, const struct stat *was
 	return err;
 }
 
+/* A further name for the file: of those before, none is taken. NULL with errno. */
+static char *keep(const char *path)
+{
+	char *name = xasprintf("%s.before-rollback", path);
+
+	for (unsigned int i = 2; link(path, name); i++) {
+		free(name);
+		if (errno != EEXIST)
+			return NULL;
+		name = xasprintf("%s.before-rollback.%u", path, i);
+	}
+	return name;
+}
+
+/* Whether the file means this configuration already, whatever it looks like. */
+static bool says_already(const struct config *c)
+{
+	struct diag ignored = { 0 };
+	struct config *file = config_load(c->file, &ignored);
+	char *is = file ? config_emit(file, true) : NULL, *wanted = config_emit(c, true);
+	bool same = is && !strcmp(is, wanted);
+
+	if (is)
+		explicit_bzero(is, strlen(is));
+	explicit_bzero(wanted, strlen(wanted));
+	free(is);
+	free(wanted);
+	config_free(file);
+	diag_free(&ignored);
+	return same;
+}
+
 /* The file's name goes to the new text, the old text gets a name beside it. */
-static int replace(const char *path, const char *backup, const char *text)
+static int replace(const char *path, char **backup, const char *text)
 {
 	struct stat was;
 	char *slash, *directory;
@@ -124,7 +156,8 @@ static int replace(const char *path, const char *backup, const char *text)
 
 	if (stat(path, &was))
 		return -errno;
-	if ((unlink(backup) && errno != ENOENT) || link(path, backup))
+	*backup = keep(path);
+	if (!*backup)
 		return -errno;
 	err = write_like(path, text, &was);
 	directory = xstrdup(path);
@@ -144,15 +177,18 @@ static void forget(struct cmd_change *x, struct state *next)
 
 static int save(struct cmd_change *x, const struct config *c)
 {
-	char *path = realpath(c->file, NULL), *backup = path ? xasprintf("%s.before-rollback", path) : NULL;
+	char *path = realpath(c->file, NULL), *backup = NULL;
 	char *text = config_emit(c, !c->hash_key_file);
-	int err = path ? replace(path, backup, text) : -errno;
+	bool already = says_already(c);
+	int err = already ? 0 : path ? replace(path, &backup, text) : -errno;
 
 	explicit_bzero(text, strlen(text));
 	free(text);
 	if (err)
 		diag_error(&x->cx->diag, "not-saved", c->file,
 			   "what runs has the change; the file can't be written: %s", strerror(-err));
+	else if (already)
+		out_text(x->cx->out, "%s says the same already: it stays as it is\n", c->file);
 	else
 		out_text(x->cx->out, "%s is written anew, without the comments there were; the old one is %s\n",
 			 c->file, backup);
@@ -224,7 +260,7 @@ const struct cmd cmd_rollback = {
 		"are until they end, as after every change. The configuration file stays as it is: an apply of it\n"
 		"would undo the rollback, and asks first.\n\n"
 		"  --save               write the configuration file anew, as what runs then; the old one, with its\n"
-		"                       comments, is kept as FILE.before-rollback\n"
+		"                       comments, is kept as FILE.before-rollback, or .before-rollback.2 and so on\n"
 		"  --cut                what leaves, or starts to drain, loses its flows at once\n" CMD_CHANGE_HELP
 		"\nExit status: 0 done; 1 failed, or the generation is not kept; 2 bad usage; 3 refused: too much\n"
 		"would move, another generation runs, or a pool would be empty. What was running still runs.\n",

@@ -40,6 +40,7 @@ static int rehearse(struct upgrade *u, const struct running *r)
 	diag_free(&again);
 	if (!in.config)
 		return EXIT_BAD; /* only where it was changed this moment */
+	in.cut = u->change.cut;
 	err = running_input(r, &in, &cx->diag);
 	if (err) {
 		config_free(in.config);
@@ -111,7 +112,7 @@ static int upgrade_locked(struct upgrade *u)
 
 static int run(struct cmd_context *cx, int argc, char **argv)
 {
-	static const struct option options[] = { CMD_CHANGE_OPTIONS, { 0 } };
+	static const struct option options[] = { CMD_APPLY_OPTIONS, { 0 } };
 	struct upgrade u = { .change = { .cx = cx, .command = argv[0], .guard = GUARD_NONE, .want = want } };
 	int c, lock, status;
 
@@ -147,7 +148,7 @@ const struct cmd cmd_upgrade = {
 		"layout of the maps has changed, too, everything is copied: for up to two seconds new flows in\n"
 		"moved arcs then go to their old owners, as with a full flow table.\n"
 		"With FILE, what it says is applied in the same go, under the same guards as \"ringlb apply\":\n"
-		"refused, nothing is changed. An older ringlb leaves alone what a newer one attached.\n\n" CMD_CHANGE_HELP
+		"refused, nothing is changed. An older ringlb leaves alone what a newer one attached.\n\n" CMD_APPLY_HELP
 		"\n"
 		"Exit status: 0 done; 1 failed, what was running still runs; 2 bad usage or configuration;\n"
 		"3 refused by a guard; nothing was changed.\n",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "generation_text.h"
+#include "rendered.h"
 
 /* The file that the key came from, as a comment says; NULL where it stood in the configuration. */
 static char *key_file(const char *text)
@@ -44,10 +45,13 @@ struct config *generation_load(const char *dir, uint32_t number, struct diag *d)
 	char *path = generation_path(dir, number), *text, *from = NULL;
 	struct config *c = NULL;
 	struct generation about;
+	struct diag mine = { 0 };
 
 	text = generation_read(path, number, &about);
 	if (text) {
-		c = config_parse(path, text, strlen(text), d);
+		c = config_parse(path, text, strlen(text), &mine);
+		rendered_errors(&mine, d); /* what there is to warn of was said when it came to run */
+		diag_free(&mine);
 		from = key_file(text);
 	} else if (errno == ENOENT) {
 		diag_error(d, "no-generation", "",

@@ -17,16 +17,27 @@ static void check_move(double limit, const char *what, const char *name, uint64_
 			   what, name, 100 * share, 100 * limit, 100 * share + 0.005);
 }
 
-static void check_moves(const struct guard *g, const struct plan *plan, struct diag *d)
+/* The stricter of what runs and what is wanted, so that neither a file nor a rollback lifts it by lacking it. */
+static double limit_of(const struct guard *g, const struct state *running, const struct plan *plan)
 {
-	double limit = g->max_move >= 0 ? g->max_move : plan->next->config->max_move;
+	double was = running ? running->config->max_move : -1, is = plan->next->config->max_move;
+
+	if (g->max_move >= 0)
+		return g->max_move;
+	return is < 0 || (was >= 0 && was < is) ? was : is;
+}
+
+static void check_moves(const struct guard *g, const struct state *running, const struct plan *plan, struct diag *d)
+{
+	double limit = limit_of(g, running, plan);
 
 	if (limit < 0)
 		return;
 	for (size_t i = 0; i < plan->pools; i++)
 		check_move(limit, "pool", plan->pool[i].name, plan->pool[i].moved, d);
 	for (size_t i = 0; i < plan->services; i++)
-		check_move(limit, "service", plan->service[i].name, plan->service[i].moved, d);
+		check_move(limit, plan->service[i].removed ? "removed service" : "service", plan->service[i].name,
+			   plan->service[i].moved, d);
 }
 
 static void check_empty(const struct plan *plan, struct diag *d)
@@ -94,7 +105,7 @@ bool guard_check(const struct guard *g, const struct state *running, const struc
 		diag_error(d, "generation", "",
 			   "generation %u runs, not %lld: look at the change since then (ringlb history), and plan anew",
 			   running ? running->generation : 0, (long long)g->generation);
-	check_moves(g, plan, d);
+	check_moves(g, running, plan, d);
 	if (!g->allow_empty)
 		check_empty(plan, d);
 	if (running && !g->discard_live && !plan->keeps_edits)

@@ -317,6 +317,9 @@ int main(int argc, char **argv)
 		else if (status == EXIT_DONE)
 			status = EXIT_FAILED;
 	}
+	/* Last, as the reasons before it and the plan on standard output may look like what was done. */
+	if (status == EXIT_REFUSED && !cx.changed && !gl.json)
+		fputs("ringlb: refused: nothing was changed\n", stderr);
 	out_free(cx.out);
 	instance_free(&cx.instance);
 	diag_free(&cx.diag);

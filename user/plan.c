@@ -100,7 +100,7 @@ static int pool_operations(struct plan *p, const struct plan_input *in, struct d
 	for (size_t i = 0; running && i < running->owns; i++)
 		mark_used(&running->own[i].table, used);
 	for (size_t i = 0; i < next->pools && !err; i++)
-		err = plan_pool_operations(p, pool_named(running, next->pool[i].name), i,
+		err = plan_pool_operations(p, in, pool_named(running, next->pool[i].name), i,
 					   in->cut || !keeps_flows(next->config, next->pool[i].name), used, d);
 	for (size_t i = 0; i < next->pools && !err; i++)
 		if (!next->pool[i].region && next->pool[i].layout.bits)
@@ -382,8 +382,11 @@ void plan_free(struct plan *p)
 		free(p->pool[i].move);
 		free(p->pool[i].name);
 	}
-	for (size_t i = 0; i < p->services; i++)
+	for (size_t i = 0; i < p->services; i++) {
 		free(p->service[i].name);
+		free(p->service[i].where);
+		free(p->service[i].heir);
+	}
 	free(p->service);
 	free(p->operation);
 	free(p->pool);

@@ -68,6 +68,9 @@ struct plan_service {
 	char *name;
 	uint64_t moved;
 	bool rehashed; /* hash_key or affinity changed: every flow is hashed anew, none is kept */
+	bool removed;  /* or at another address or port from now on: moved is everything */
+	char *where;   /* of a removed one: its address, port and protocol */
+	char *heir;    /* of a removed one: the service that takes its packets from then on; NULL: they are the host's */
 	enum ringlb_track track;
 };
 
@@ -101,6 +104,7 @@ struct plan_input {
 	const uint32_t
 		*flows;  /* flow-table entries that name each backend index, RINGLB_MAX_BACKENDS of them; NULL: none */
 	bool cut;        /* what leaves or starts to drain now is cut */
+	const char *cut_pool, *cut_backend; /* this one is cut where it drains or leaves, since whenever; or NULL */
 	bool keep_edits; /* the running state's live edits stay: not an apply of a file */
 	bool settle_force;       /* settles every moved arc of settle_pool, whatever its stamp */
 	const char *settle_pool; /* NULL: of every pool */

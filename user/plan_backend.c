@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which backends a pool has after a change, those that are leaving among them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan_internal.h"
 
@@ -42,6 +43,11 @@ static bool overdue(const struct plan_input *in, const struct config_pool *c, ui
 	return since && c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms;
 }
 
+bool plan_cuts(const struct plan_input *in, const char *pool, const struct state_backend *b)
+{
+	return in->cut_backend && !strcmp(in->cut_pool, pool) && !strcmp(in->cut_backend, b->name);
+}
+
 /* What the backend keeps of what it was. */
 static void continue_from(const struct plan_input *in, const struct config_pool *c, const struct state_backend *was,
 			  struct state_backend *b)
@@ -52,7 +58,8 @@ static void continue_from(const struct plan_input *in, const struct config_pool 
 	b->incarnation = was->incarnation;
 	if (b->state == BACKEND_DRAIN || b->state == BACKEND_LEAVING) {
 		b->since = drained ? was->since : in->now;
-		b->cut = (drained && was->cut) || (!drained && in->cut) || overdue(in, c, b->since);
+		b->cut = (drained && was->cut) || (!drained && in->cut) || plan_cuts(in, c->name, b) ||
+			 overdue(in, c, b->since);
 	}
 	if (backend_alive(was) && !backend_alive(b) && !++b->incarnation) /* what the flow table knows of it is void */
 		b->incarnation = 1;

@@ -16,6 +16,8 @@ __attribute__((format(printf, 6, 7))) void plan_add(struct plan *p, enum plan_ki
  */
 void plan_backends(const struct plan_input *in, const struct state *planned, const struct state_pool *old,
 		   const struct config_pool *c, bool keep, struct state_pool *next);
+/* Whether the input says to cut this backend of the pool by its name. */
+bool plan_cuts(const struct plan_input *in, const char *pool, const struct state_backend *b);
 /* The backend of p that is the same one as b, or NULL. */
 struct state_backend *plan_same(const struct state_pool *p, const struct state_backend *b);
 
@@ -33,8 +35,8 @@ int plan_arcs(const struct plan_input *in, const struct state_pool *old, const s
  * The operations between the two, pool being the index in next; index_used has a byte for each index and is updated.
  * cut: what is removed is not left to end its flows.
  */
-int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, bool cut, uint8_t *index_used,
-			 struct diag *d);
+int plan_pool_operations(struct plan *p, const struct plan_input *in, const struct state_pool *old, size_t pool,
+			 bool cut, uint8_t *index_used, struct diag *d);
 /* For a pool that is no longer configured; pool is the index in running. */
 void plan_pool_gone(struct plan *p, const struct state_pool *old, size_t pool);
 

@@ -35,6 +35,19 @@ static uint8_t *cut_by_pools(const struct state *s)
 	return cut;
 }
 
+/* Cut by its name in the pool that it left: by index, as that is another pool than the table's. */
+static bool cut_by_name(const struct plan_input *in, const struct state_backend *b)
+{
+	for (size_t i = 0; in->cut_backend && i < in->running->pools; i++)
+		for (size_t j = 0; j < in->running->pool[i].backends; j++) {
+			const struct state_backend *of_pool = &in->running->pool[i].backend[j];
+
+			if (of_pool->index == b->index && plan_cuts(in, in->running->pool[i].name, of_pool))
+				return true;
+		}
+	return false;
+}
+
 /* The pool's backends, and those of old that its own do not include and that may still have flows, as leaving. */
 static void join_backends(const struct plan *p, const struct plan_input *in, const struct state_pool *old,
 			  const struct config_pool *c, const struct state_pool *pool, struct state_pool *next)
@@ -51,7 +64,7 @@ static void join_backends(const struct plan *p, const struct plan_input *in, con
 
 		if (plan_same(pool, was) || !backend_alive(was) || cut[was->index])
 			continue;
-		if (in->cut && was->state != BACKEND_LEAVING)
+		if (cut_by_name(in, was) || (in->cut && was->state != BACKEND_LEAVING))
 			continue;
 		if (c->drain_max_ms && (uint64_t)(in->now - since) * 1000 >= c->drain_max_ms)
 			continue;

@@ -48,9 +48,13 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 		free(old);
 		old = text;
 	}
-	if (was->state != b->state || was->cut != b->cut) {
-		text = xasprintf("%s, %s -> %s%s", old, backend_state_name(was->state), backend_state_name(b->state),
-				 cuts ? ", its flows are cut" : "");
+	if (was->state != b->state) {
+		text = xasprintf("%s, %s -> %s", old, backend_state_name(was->state), backend_state_name(b->state));
+		free(old);
+		old = text;
+	}
+	if (cuts) {
+		text = xasprintf("%s, its flows are cut", old);
 		free(old);
 		old = text;
 	}
@@ -70,28 +74,30 @@ static bool backend_changed(const struct state_backend *a, const struct state_ba
 	       a->cut != b->cut || a->id != b->id || !same_text(a->zone, b->zone);
 }
 
-/* cut: what is removed is not left to end its flows. */
-static void removed(struct plan *p, const struct state_pool *old, const struct state_pool *next, size_t pool, bool cut)
+/* cut: what is removed is not left to end its flows. in: may cut one that was leaving before. */
+static void removed(struct plan *p, const struct plan_input *in, const struct state_pool *old,
+		    const struct state_pool *next, size_t pool, bool cut)
 {
 	char text[ADDRESS_TEXT];
 
 	for (size_t i = 0; i < old->backends; i++) {
 		const struct state_backend *was = &old->backend[i], *is = plan_same(next, was);
 		bool was_leaving = was->state == BACKEND_LEAVING;
+		bool cuts = !is && backend_alive(was) && (was_leaving ? plan_cuts(in, old->name, was) : cut);
 
 		if (is && (was_leaving || is->state != BACKEND_LEAVING))
 			continue;
 		address_text(&was->address, text);
 		if (was_leaving)
-			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left",
-				 old->name, was->name, text);
+			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left%s", old->name,
+				 was->name, text, cuts ? ": its flows are cut" : "");
 		else
 			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)%s",
 				 old->name, was->name, text,
 				 is                        ? ", leaving: no new flow, its old ones until they end" :
-				 cut && backend_alive(was) ? ", its flows are cut" :
+				 cuts                      ? ", its flows are cut" :
 							     ", it has no flows");
-		p->operation[p->operations - 1].cuts = !was_leaving && !is && cut && backend_alive(was);
+		p->operation[p->operations - 1].cuts = cuts;
 	}
 }
 
@@ -116,8 +122,8 @@ static int added(struct plan *p, struct state_pool *next, size_t pool, size_t i,
 	return 0;
 }
 
-int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t pool, bool cut, uint8_t *index_used,
-			 struct diag *d)
+int plan_pool_operations(struct plan *p, const struct plan_input *in, const struct state_pool *old, size_t pool,
+			 bool cut, uint8_t *index_used, struct diag *d)
 {
 	struct state_pool *next = &p->next->pool[pool];
 	int err = 0;
@@ -134,7 +140,7 @@ int plan_pool_operations(struct plan *p, const struct state_pool *old, size_t po
 			change_text(p, next, pool, was, i);
 	}
 	if (old && !err)
-		removed(p, old, next, pool, cut);
+		removed(p, in, old, next, pool, cut);
 	return err;
 }
 

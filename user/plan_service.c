@@ -100,6 +100,24 @@ static void service_added(struct plan *p, const struct config_service *v)
 		 config_forward_name(v->forward));
 }
 
+/* Its flows lose their service, and with it their backends. */
+static void service_removed(struct plan *p, const struct config_service *v)
+{
+	const struct config_service *heir = config_service_for(p->next->config, &v->address, v->port, v->protocol);
+	char *where = config_service_default_name(v);
+
+	plan_add(p, PLAN_SERVICE_REMOVE, 0, 0, v->name, "service %s: removed (%s)", v->name, where);
+	p->service = xreallocarray(p->service, p->services + 1, sizeof(*p->service));
+	p->service[p->services++] = (struct plan_service){
+		.name = xstrdup(v->name),
+		.moved = 1ull << 32,
+		.removed = true,
+		.where = where,
+		.heir = heir ? xstrdup(heir->name) : NULL,
+		.track = v->track,
+	};
+}
+
 size_t plan_service_was(const struct state *running, const struct config_service *v)
 {
 	for (size_t i = 0; i < running->config->services; i++)
@@ -123,12 +141,10 @@ int plan_services(struct plan *p, const struct plan_input *in, struct diag *d)
 		used[running->service_index[k]] = 1;
 	while (i < was->services || j < is->services) {
 		int order = i == was->services ? 1 : j == is->services ? -1 : ref_order(&old[i], &new[j]);
-		char where[80], *text;
+		char *text;
 
 		if (order < 0) {
-			plan_add(p, PLAN_SERVICE_REMOVE, 0, 0, old[i].service->name, "service %s: removed (%s)",
-				 old[i].service->name, location(old[i].service, where, sizeof(where)));
-			i++;
+			service_removed(p, old[i++].service);
 		} else if (order > 0) {
 			int index = index_free(used);
 

@@ -116,6 +116,16 @@ def test_what_the_file_could_not_say(lab, argv, says):
     assert says in said and not re.search(r":\d+:\d+:", said)
 
 
+def test_warnings_come_once_and_name_no_lines(lab):
+    """Where they are caused, and without places in a text that nobody wrote."""
+    lab.attach(config_of(lab))
+    said = lab.ringlb("backend", "add", "web", "b9", lab.address(1)).stderr
+    assert f"pool web: backend b9: address: {lab.address(1)} is already b1's address: one host" in said
+    assert "line" not in said and "[" not in said
+    for argv in (["settle"], ["backend", "set", "web", "b1", "--weight", "3"], ["rollback"]):
+        assert "already b1's" not in lab.ringlb(*argv).stderr
+
+
 def test_live_edits_are_not_undone_in_silence(lab):
     config = config_of(lab)
     lab.attach(config)
@@ -195,11 +205,12 @@ def test_save_that_cannot_be(lab):
     lab.ringlb("attach", lab.config_file)
     other = YAML.replace("name: b2", "name: b7")
     lab.config_file.write_text(other)
-    assert "b2" in refused(lab, "backend", "set", "web", "b2", "--weight", "3", "--save", check=1)
+    said = refused(lab, "backend", "set", "web", "b2", "--weight", "3", "--save", check=2)
+    assert "b2" in said and "nothing was changed: " in said
     assert lab.config_file.read_text() == other
     lab.config_file.unlink()
     assert "not there" in refused(lab, "backend", "set", "web", "b2", "--weight", "3", "--save", check=1)
-    assert "can't be read" in lab.json("backend", "set", "web", "b2", "--weight", "3")["file_says"]
+    assert lab.json("backend", "set", "web", "b2", "--weight", "3")["file_says"] == "can't be read: No such file or directory"
     assert any("No such file" in d for d in lab.json("show")["drift"])
 
 
@@ -251,6 +262,62 @@ def test_cut(lab, how):
     assert "b3" not in lab.owners(SERVICE, SOURCES, "--established").values()
 
 
+def test_cut_of_what_drains_or_leaves_already(lab):
+    lab.attach(config_of(lab))
+    lab.ringlb("backend", "set", "web", "b3", "--state", "drain")
+    lab.ringlb("backend", "del", "web", "b2")
+    kept = lab.owners(SERVICE, SOURCES, "--established").values()
+    assert {"b2", "b3"} < set(kept)
+    for again in (["del", "web", "b2"], ["set", "web", "b2", "--state", "maint"]):
+        assert "leaving already" in refused(lab, "backend", *again, check=2)
+    assert "its flows are cut" in lab.ringlb("backend", "set", "web", "b3", "--state", "drain", "--cut").stdout
+    assert set(lab.owners(SERVICE, SOURCES, "--established").values()) == {"b1", "b2"}
+    assert "its flows are cut" in lab.ringlb("backend", "del", "web", "b2", "--cut").stdout
+    assert set(lab.owners(SERVICE, SOURCES, "--established").values()) == {"b1"} and "b2" not in state(lab)
+
+
+def test_cut_of_what_a_service_left_behind(lab):
+    """A backend that a service's own table still has as leaving, because its pool dropped it."""
+    config = config_of(lab, pools=[pool(lab, "new", weights=(1,))])
+    config["services"].append(service(VIP4, 81, to="new"))
+    lab.attach(config)
+    lab.ringlb("backend", "del", "web", "b2")
+    config["services"][0]["pool"] = "new"
+    config["services"][1]["pool"] = "web"
+    lab.ringlb("apply", lab.write(config), "--discard-live")
+    lab.ringlb("backend", "del", "web", "b2")
+    assert "b2" in lab.owners(SERVICE, SOURCES, "--established").values()
+    lab.ringlb("backend", "del", "web", "b2", "--cut")
+    assert "b2" not in lab.owners(SERVICE, SOURCES, "--established").values()
+
+
+@pytest.mark.parametrize("change", [{"port": 8080}, {"address": "192.0.2.99"}, None])
+def test_service_that_goes_is_told(lab, change):
+    """Its flows break, which a limit on what moves counts."""
+    config = config_of(lab, max_move="50%")
+    config["services"].append(service(VIP4, 81, name="other"))
+    lab.attach(config)
+    if change:
+        config["services"][0].update(change)
+    else:
+        del config["services"][0]
+    file = lab.write(config)
+    assert [(s["name"], s["moved"], s["removed"]) for s in lab.json("plan", file)["services"]] == [("www", 1.0, True)]
+    said = lab.ringlb("plan", file)
+    assert "its established flows break" in said.stdout and "192.0.2.10:80/tcp is the host's" in said.stdout
+    said = refused(lab, "apply", file)
+    assert "removed service www" in said and said.endswith("ringlb: refused: nothing was changed\n")
+    lab.ringlb("apply", file, "--max-move", "100")
+
+
+def test_service_that_another_one_takes_over(lab):
+    config = config_of(lab)
+    config["services"].append(service(VIP4, "any", name="rest"))
+    lab.attach(config)
+    del config["services"][0]
+    assert "is for service rest from then on" in lab.ringlb("plan", lab.write(config)).stdout
+
+
 def test_drain_from_the_start(lab):
     """A backend that is attached as draining has no flows, and is not overdue at once."""
     config = config_of(lab)
@@ -278,6 +345,13 @@ def test_max_move(lab):
     lab.ringlb("backend", "set", "web", "b3", "--weight", "3", "--max-move", allowed)
     refused(lab, "rollback")
     lab.ringlb("rollback", "--max-move", "100")
+    # Neither a file nor a generation without the limit lifts it.
+    del config["max_move"]
+    assert "max_move is 20 %" in refused(lab, "apply", lab.write(config), "--discard-live")
+    lab.ringlb("apply", file, "--discard-live", "--max-move", "100")
+    config["max_move"] = "1%"
+    lab.ringlb("apply", lab.write(config))
+    assert "max_move is 1 %" in refused(lab, "rollback", "1")
 
 
 def test_if_generation(lab):
@@ -346,6 +420,15 @@ def test_rollback_save_writes_the_file_anew(lab):
     assert lab.config_file.stat().st_mode & 0o777 == 0o640
     assert lab.json("show")["drift"] == []
     lab.ringlb("plan", lab.config_file, "--exit-code")
+
+    # What says the same is left alone; what was kept stays.
+    written = lab.config_file.read_text()
+    said = lab.ringlb("rollback", "3", "--save").stdout
+    assert "stays as it is" in said and lab.config_file.read_text() == written and backup.read_text() == changed
+    done = lab.json("rollback", "2", "--save")
+    assert done["backup"] == f"{backup}.2" and pathlib.Path(done["backup"]).read_text() == written
+    assert backup.read_text() == changed
+    pathlib.Path(done["backup"]).unlink()
     backup.unlink()
 
 
@@ -453,7 +536,7 @@ def test_a_service_moves_to_another_pool(lab):
     config["services"][0]["pool"] = "new"
     with lab.traffic(VIP4, 80, "20000-20019", "--keep", "--pause", "0.01") as kept:
         done = lab.json("apply", lab.write(config))
-        assert done["services"] == [{"name": "www", "moved": 1.0, "rehashed": False, "track": "moved"}]
+        assert done["services"] == [{"name": "www", "moved": 1.0, "rehashed": False, "removed": False, "track": "moved"}]
         assert set(lab.owners(SERVICE, SOURCES).values()) == {"b4"}
         assert lab.owners(SERVICE, SOURCES, "--established") == owners
         shown = lab.json("show")["services"][0]
@@ -483,7 +566,7 @@ def test_what_the_plan_says_of_established_flows(lab):
     assert "stay where they are until they end" in lab.ringlb("plan", lab.write(config)).stdout
     config["hash_key"] = "ff" * 16
     plan = lab.json("plan", lab.write(config))
-    assert plan["services"] == [{"name": "www", "moved": 1.0, "rehashed": True, "track": "always"}]
+    assert plan["services"] == [{"name": "www", "moved": 1.0, "rehashed": True, "removed": False, "track": "always"}]
     assert "every flow is hashed anew" in lab.ringlb("plan", lab.config_file).stdout
 
 
