@@ -15,7 +15,7 @@
 	extern const char name[] __attribute__((visibility("hidden")))
 
 EMBED(page_frame, FILE_OF("page.html"));
-EMBED(page_style, FILE_OF("page.css"));
+EMBED(page_style, FILE_OF("base.css") FILE_OF("page.css"));
 EMBED(page_script, FILE_OF("dom.js") FILE_OF("parts.js") FILE_OF("pools.js") FILE_OF("sections.js") FILE_OF("page.js"));
 
 /* Writes the frame up to a mark, which is left out, and goes on behind it. */

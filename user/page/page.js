@@ -80,10 +80,12 @@ function topBar() {
 	const text = view.paused ? "Paused" : view.lost ? "Connection lost" : old ? old : "Live";
 	return h("header", { class: "top" }, h("div", null,
 		h("span", { class: "brand" },
-			h("svg", { viewBox: "0 0 32 32", "aria-hidden": "true" }, [[0.02, 0.27, 0], [0.3, 0.58, 1], [0.61, 0.99, 2]].map(([from, to, i]) =>
-				h("path", { d: piece(62, 116, from, to), fill: color(i), transform: "scale(.13333)" }))), "ringlb"),
+			h("svg", { viewBox: "0 0 240 240", "aria-hidden": "true" },
+				[[0.02, 0.27], [0.3, 0.58], [0.61, 0.99]].map(([from, to], i) =>
+					h("path", { d: piece(62, 116, from, to), fill: color(i) }))), "ringlb"),
 		data ? h("span", { class: "where" }, h("b", null, data.instance), data.show ?
-			[" \u00b7 generation ", h("b", null, String(data.show.generation)), " \u00b7 revision ", String(data.show.revision)] : null) : null,
+			[" \u00b7 generation ", h("b", null, String(data.show.generation)),
+				" \u00b7 revision ", String(data.show.revision)] : null) : null,
 		h("button", {
 			class: "live " + state, type: "button", "aria-pressed": String(view.paused),
 			title: view.paused ? "go on" : "stop the updates", onclick: pause,
@@ -93,7 +95,8 @@ function topBar() {
 function content() {
 	const data = view.data;
 	if (!data)
-		return h("main", { class: "page", id: "content", key: "wait" }, h("p", { class: "waiting" }, view.lost || "Asking for the status\u2026"));
+		return h("main", { class: "page", id: "content", key: "wait" },
+			h("p", { class: "waiting" }, view.lost || "Asking for the status\u2026"));
 	return h("main", { class: "page", id: "content", key: "page", tabindex: -1 }, hero(view, data),
 		data.show && data.stats ? [
 			tiles(view, data), services(view, data),
@@ -103,7 +106,8 @@ function content() {
 				h("div", { class: "stack" }, drift(data), generations(view, data), system(data))),
 		] : h("div", { class: "columns" }, generations(view, data)),
 		h("footer", { class: "links" }, h("span", null, "For programs:"),
-			[["/metrics", "Prometheus"], ["/api/v1/status", "status"], ["/api/v1/show", "show"], ["/api/v1/stats", "stats"], ["/api/v1/history", "history"]]
+			[["/metrics", "Prometheus"], ["/api/v1/status", "status"], ["/api/v1/show", "show"],
+				["/api/v1/stats", "stats"], ["/api/v1/history", "history"]]
 				.map(([href, text]) => h("a", { href }, text))));
 }
 
@@ -122,7 +126,8 @@ async function ask() {
 			throw new Error(answer.status === 503 ? "ringlb is starting\u2026" : "answer " + answer.status);
 		take(await answer.json());
 	} catch (error) {
-		view.lost = error instanceof TypeError || error.name === "TimeoutError" ? "ringlb does not answer. Trying again\u2026" : error.message;
+		const silent = error instanceof TypeError || error.name === "TimeoutError";
+		view.lost = silent ? "ringlb does not answer. Trying again\u2026" : error.message;
 		wait = RETRY_MS;
 	}
 	draw();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Pictures: rings, sparklines, bars. */
 
-/* Okabe and Ito's colours, told apart with every kind of colour vision; dark: text on them is. They come with a number. */
+/*
+ * Okabe and Ito's colours, which every kind of colour vision tells apart; dark: text on them is. As more backends than
+ * colours are common, each comes with a number.
+ */
 const COLORS = [
 	["#0072b2"], ["#e69f00", "dark"], ["#009e73", "dark"], ["#cc79a7", "dark"], ["#56b4e9", "dark"], ["#d55e00", "dark"],
 	["#6b5fb5"], ["#b5a400", "dark"],
@@ -78,9 +81,12 @@ function ringPicture(pool, ring, revision, hot, healthy, point) {
 	});
 	const outer = sampledRing(pool, ring, revision).map(([owner, d]) => owner === "moving" ?
 		h("path", { class: "arc moving", d }, h("title", null, "moving: established flows may still go to a former owner")) :
-		h("path", { class: "arc" + (owner === hot ? " on" : "") + (owner < 0 ? " nobody" : ""), d, fill: owner < 0 ? null : color(owner) }));
-	const label = `Ring of pool ${pool.name}: ` +
-		(pool.backends.filter((b) => b.share > 0).slice(0, 12).map((b) => `${b.name} ${percent(b.share)}`).join(", ") || "no backend takes flows");
+		h("path", {
+			class: "arc" + (owner === hot ? " on" : "") + (owner < 0 ? " nobody" : ""), d,
+			fill: owner < 0 ? null : color(owner),
+		}));
+	const names = pool.backends.filter((b) => b.share > 0).slice(0, 12).map((b) => `${b.name} ${percent(b.share)}`);
+	const label = `Ring of pool ${pool.name}: ` + (names.join(", ") || "no backend takes flows");
 	return h("svg", { class: "ring" + (hot >= 0 ? " hot" : ""), viewBox: "0 0 240 240", role: "img", "aria-label": label },
 		parts.length ? null : h("path", { class: "nobody", d: piece(60, 94, 0, 1), "fill-rule": "evenodd" }),
 		outer, parts,
@@ -97,8 +103,11 @@ function sparkline(values, label) {
 	const w = 120, high = 30, top = Math.max(...values, 1e-9);
 	if (values.length < 2)
 		return h("svg", { class: "spark", viewBox: `0 0 ${w} ${high}`, "aria-hidden": "true" });
-	const line = values.map((v, i) => `${(w * i / (values.length - 1)).toFixed(1)} ${(high - 1 - (high - 3) * v / top).toFixed(1)}`);
-	return h("svg", { class: "spark", viewBox: `0 0 ${w} ${high}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+	const x = (i) => (w * i / (values.length - 1)).toFixed(1), y = (v) => (high - 1 - (high - 3) * v / top).toFixed(1);
+	const line = values.map((v, i) => x(i) + " " + y(v));
+	return h("svg", {
+		class: "spark", viewBox: `0 0 ${w} ${high}`, preserveAspectRatio: "none", role: "img", "aria-label": label,
+	},
 		h("path", { class: "fill", d: `M0 ${high}L${line.join("L")}L${w} ${high}Z` }),
 		h("path", { class: "stroke", d: "M" + line.join("L") }));
 }

@@ -28,7 +28,9 @@ function drainLine(pool, b, flows) {
 		parts.push("last old packet " + span(b.last_old_packet) + " ago");
 	parts.push(wait ? "safe to remove in " + span(wait) : "safe to remove now");
 	const text = parts.join(" \u00b7 ");
-	return h("div", { class: "drain" }, bar(1 - wait / all, wait ? "warn" : "good", "quiet for " + percent(1 - wait / all) + " of the time"),
+	const quiet = 1 - wait / all;
+	return h("div", { class: "drain" },
+		bar(quiet, wait ? "warn" : "good", "quiet for " + percent(quiet) + " of the time"),
 		h("span", { class: wait ? "" : "good-text" }, text));
 }
 
@@ -41,7 +43,8 @@ function backendDetails(b, health, stats, series) {
 	return h("dl", { class: "details" },
 		fact("Address", b.address), fact("Zone", b.zone), fact("Identity", b.identity !== b.name ? b.identity : null),
 		fact("Weight", String(b.weight)), fact("Points on the ring", whole(b.points)),
-		fact("Packets", whole(stats.packets || 0)), fact("Bytes", bytes(stats.bytes || 0)), fact("Flows tracked", whole(stats.flows || 0)),
+		fact("Packets", whole(stats.packets || 0)), fact("Bytes", bytes(stats.bytes || 0)),
+		fact("Flows tracked", whole(stats.flows || 0)),
 		health && [
 			fact("Check", health.checked === null ? "no result yet" : span(health.checked) + " ago" +
 				(health.latency === null ? "" : ", took " + (1000 * health.latency).toFixed(1) + " ms")),
@@ -55,10 +58,10 @@ function backendDetails(b, health, stats, series) {
 }
 
 function shareCell(b, i, expected, top) {
-	const takes = b.points > 0;
-	return h("td", { class: "share whole" },
-		h("span", null, percent(b.share)), takes ? h("span", { class: "note" }, " of " + percent(expected) + " by weight") : null,
-		takes || b.share > 0 ? bar(b.share / top, "", `share ${percent(b.share)}, by weight ${percent(expected)}`, expected / top, color(i)) : null);
+	const takes = b.points > 0, label = `share ${percent(b.share)}, by weight ${percent(expected)}`;
+	return h("td", { class: "share whole" }, h("span", null, percent(b.share)),
+		takes ? h("span", { class: "note" }, " of " + percent(expected) + " by weight") : null,
+		takes || b.share > 0 ? bar(b.share / top, "", label, expected / top, color(i)) : null);
 }
 
 function backendRows(view, pool, b, i, expected, top) {
@@ -66,12 +69,14 @@ function backendRows(view, pool, b, i, expected, top) {
 	const health = view.health.get(key), stats = view.stats.get(key) || {}, rate = view.rates.get(key) || {};
 	const [shape, level, text] = condition(b, health);
 	const rows = [h("tr", {
-		key, class: hot || open ? "on" : "", onmouseenter: () => view.point(pool.name, i), onmouseleave: () => view.point(null),
+		key, class: hot || open ? "on" : "",
+		onmouseenter: () => view.point(pool.name, i), onmouseleave: () => view.point(null),
 	},
 	h("td", null, h("button", {
 		class: "backend-name", type: "button", "aria-expanded": String(open), title: "details",
 		onclick: () => view.toggle(key), onfocus: () => view.point(pool.name, i), onblur: () => view.point(null),
-	}, swatch(i, b.share > 0), h("span", null, h("span", { class: "name" }, b.name), h("span", { class: "sub" }, b.address)))),
+	}, swatch(i, b.share > 0),
+	h("span", null, h("span", { class: "name" }, b.name), h("span", { class: "sub" }, b.address)))),
 	h("td", { class: "right" }, badge(shape, level, text)),
 	shareCell(b, i, expected, top),
 	h("td", { class: "n", "data-label": "pkt/s" }, rate.packets === undefined ? "\u2013" : joined(short(rate.packets))),
@@ -80,7 +85,8 @@ function backendRows(view, pool, b, i, expected, top) {
 	const failing = b.health === "down" && health && health.reason;
 	if (open || drain || failing)
 		rows.push(h("tr", { key: key + "more", class: "more" }, h("td", { class: "whole", colspan: 5 },
-			failing && !open ? h("p", { class: "bad-text note" }, failing, h("span", { class: "note" }, " \u00b7 for " + span(health.since))) : null,
+			failing && !open ? h("p", { class: "bad-text note" }, failing,
+				h("span", { class: "note" }, " \u00b7 for " + span(health.since))) : null,
 			drain, open ? backendDetails(b, health, stats, view.series.get(key) || []) : null)));
 	return rows;
 }
@@ -101,7 +107,8 @@ function poolFacts(pool, health) {
 	else if (health && health.panic)
 		badges.push(badge("warn", "warn", "panic: too few are healthy, all are used"));
 	if (pool.moved > 0)
-		badges.push(badge("drain", "warn", percent(pool.moved) + " moving" + (pool.settles_in ? ", settles in " + span(pool.settles_in) : "")));
+		badges.push(badge("drain", "warn", percent(pool.moved) + " moving" +
+			(pool.settles_in ? ", settles in " + span(pool.settles_in) : "")));
 	return badges;
 }
 
@@ -119,7 +126,8 @@ function poolCard(view, data, pool) {
 	const shown = shownBackends(view, pool);
 	return h("section", { class: "card", key: pool.name, "aria-label": "Pool " + pool.name, id: "pool-" + pool.name },
 		h("header", null, h("h2", null, "Pool " + pool.name), poolFacts(pool, health),
-			h("span", { class: "note" }, `${pool.placement} \u00b7 ${plural(pool.points, "point")} \u00b7 ${pool.vnodes} per weight`)),
+			h("span", { class: "note" },
+				`${pool.placement} \u00b7 ${plural(pool.points, "point")} \u00b7 ${pool.vnodes} per weight`)),
 		h("div", { class: "pool" },
 			h("figure", null,
 				ringPicture(pool, ring, data.show.revision, hot, center, (i, click) => click ?
@@ -132,6 +140,7 @@ function poolCard(view, data, pool) {
 					h("th", { scope: "col" }, "Share of new flows"), h("th", { class: "n", scope: "col" }, "Packets/s"),
 					h("th", { class: "n", scope: "col" }, "Flows"))),
 				h("tbody", null, shown.map(([b, i]) => backendRows(view, pool, b, i, expected(b), top)))),
-			shown.length < pool.backends.length ? h("button", { class: "all", type: "button", onclick: () => view.showAll(pool.name) },
-				"Show all " + whole(pool.backends.length) + " backends") : null)));
+			shown.length < pool.backends.length ?
+				h("button", { class: "all", type: "button", onclick: () => view.showAll(pool.name) },
+					"Show all " + whole(pool.backends.length) + " backends") : null)));
 }
