@@ -22,7 +22,7 @@ struct family {
 
 static const struct family families[] = {
 	{ SERVICE_STATS, "packets", "ringlb_service_packets", METRICS_COUNTER, NULL,
-	  "Packets for the service, whatever became of them." },
+	  "Packets of the service that were sent to a backend." },
 	{ SERVICE_STATS, "bytes", "ringlb_service_bytes", METRICS_COUNTER, "bytes",
 	  "Bytes of these packets, as frames that came in." },
 	{ SERVICE_STATS, "flows", "ringlb_service_flows", METRICS_GAUGE, NULL,

@@ -76,3 +76,10 @@ def test_dashboard_panels_do_not_overlap():
         assert not cells & taken and at["x"] + at["w"] <= 24 and panel["id"] not in ids
         taken |= cells
         ids.add(panel["id"])
+
+
+def test_documentation_names_every_metric(names):
+    text = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(ringlb_[a-z_]+)`", text, re.M))
+    assert listed == {re.sub("_(bucket|sum|count)$", "", name) if "duration_seconds_" in name else name
+                      for name in names}
