@@ -2,8 +2,8 @@
 /*
  * What the daemon knows at one moment, as one JSON document: made by the process that has the privileges, served by the
  * listener, which has none. GET /api/v1/status is this document with "rates" added. Its schema; keys in () may be
- * missing. Reading one takes about 15 us a backend, measured with 10,000; where they are that many, once a second is too
- * often.
+ * missing. Reading one takes about 15 us a backend, measured with 10,000; where they are that many, once a second is
+ * too often.
  *
  *   "time"       RFC 3339, UTC, of the moment
  *   "timestamp"  the same in seconds since the epoch
