@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <getopt.h>
+#include <net/if.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd.h"
 #include "commit.h"
@@ -18,6 +20,42 @@ static void foresee(struct cmd_context *cx, const struct state *running, const s
 		diag_warning(&cx->diag, d.entry[i].code, d.entry[i].where, "apply would refuse: %s",
 			     d.entry[i].message);
 	diag_free(&d);
+}
+
+/* What apply would find on the host and fail at, or go on without. */
+static void foresee_interfaces(struct cmd_context *cx, const struct plan *plan, const struct plan_input *in)
+{
+	const struct config *c = plan->next->config;
+	char who[128] = "";
+
+	for (size_t i = 0; i < c->interfaces; i++) {
+		bool gone = false;
+
+		for (size_t j = 0; j < in->interfaces; j++)
+			gone |= in->interface[j].gone && !strcmp(in->interface[j].name, c->interface[i]);
+		if (if_nametoindex(c->interface[i]))
+			continue;
+		if (gone)
+			diag_warning(&cx->diag, "no-interface", "",
+				     "interface %s is gone: packets no longer come through it; apply attaches it again when it "
+				     "is back",
+				     c->interface[i]);
+		else
+			diag_warning(&cx->diag, "no-interface", "",
+				     "apply would fail: interface %s: there is none of this name: ip link shows those that there "
+				     "are",
+				     c->interface[i]);
+	}
+	for (size_t i = 0; i < plan->operations; i++) {
+		const struct plan_operation *o = &plan->operation[i];
+		unsigned int ifindex = o->kind == PLAN_INTERFACE_ATTACH ? if_nametoindex(o->subject) : 0;
+
+		if (ifindex)
+			datapath_describe(ifindex, who, sizeof(who));
+		if (ifindex && *who)
+			diag_warning(&cx->diag, "busy", "", "apply would fail: interface %s already has an XDP program: %s",
+				     o->subject, who);
+	}
 }
 
 /* Settled arcs and backends that have left are no change that anybody asked for. */
@@ -67,6 +105,7 @@ static int plan_file(struct cmd_context *cx, const char *file, bool exit_code)
 	if (!err) {
 		cmd_report_plan(cx, &in, &plan);
 		foresee(cx, running.state, &plan);
+		foresee_interfaces(cx, &plan, &in);
 		status = exit_code && changes_something(&plan) ? EXIT_CHANGES : EXIT_DONE;
 		plan_free(&plan);
 	} else if (err == -EINVAL || err == -E2BIG) {
@@ -103,7 +142,7 @@ const struct cmd cmd_plan = {
 	.help = "Compares FILE (default: " CMD_DEFAULT_FILE ") with what runs: the share of each pool's\n"
 		"hash space that would move, from whom to whom, the least that any placement with these shares\n"
 		"must move, and what happens to established flows. With nothing attached: what attach would do.\n"
-		"Warns where apply would refuse it.\n\n"
+		"Warns where apply would refuse it, or fail at an interface.\n\n"
 		"  --exit-code   exit with 4 where something would change\n"
 		"  -v            every move; without it the ten largest of each pool\n\n"
 		"Exit status: 0 planned; 1 failed; 2 bad usage or configuration; 4 see --exit-code.\n",

@@ -176,12 +176,12 @@ static void shares_text(struct out *o, const struct pool_trial *t, const struct 
 		out_cell(o, OUT_PLAIN, "%s", t->name[i]);
 		cell_change(o, before->weight[i], is->weight[i]);
 		cell_change(o, before->points[i], is->points[i]);
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * before->share[i].share);
+		out_cell(o, OUT_PLAIN, "%.2f %%", 100 * before->share[i].share);
 		if (after)
-			out_cell(o, OUT_PLAIN, "%.3f %%", 100 * after->share[i].share);
+			out_cell(o, OUT_PLAIN, "%.2f %%", 100 * after->share[i].share);
 		else
 			out_cell(o, OUT_PLAIN, "%s", "");
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * is->share[i].expected);
+		out_cell(o, OUT_PLAIN, "%.2f %%", 100 * is->share[i].expected);
 		if (is->weight[i])
 			out_cell(o, OUT_PLAIN, "%.4f", is->share[i].ratio);
 		out_row(o);

@@ -53,7 +53,7 @@ void cmd_moves_text(struct cmd_context *cx, const char *when, const struct share
 	size_t shown = cx->verbose || c->moves <= MOVES_SHOWN ? c->moves : MOVES_SHOWN;
 	struct out *o = cx->out;
 
-	out_text(o, "%s %.3f %% of the hash space moves: the minimum is %.3f %%, the excess %.3f %%\n", when,
+	out_text(o, "%s %.2f %% of the hash space moves: the minimum is %.2f %%, the excess %.2f %%\n", when,
 		 100 * (double)c->moved / SHARES_ALL, 50 * (double)c->minimum_twice / SHARES_ALL,
 		 100 * share_change_excess(c));
 	if (!shown)
@@ -65,7 +65,7 @@ void cmd_moves_text(struct cmd_context *cx, const char *when, const struct share
 	for (size_t i = 0; i < shown; i++) {
 		out_cell(o, OUT_PLAIN, "%s", name[c->move[i].from]);
 		out_cell(o, OUT_PLAIN, "%s", name[c->move[i].to]);
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * (double)c->move[i].length / SHARES_ALL);
+		out_cell(o, OUT_PLAIN, "%.2f %%", 100 * (double)c->move[i].length / SHARES_ALL);
 		out_row(o);
 	}
 	out_table_end(o);

@@ -178,9 +178,9 @@ static void text(struct tune_command *x, const struct pool_tuned *t)
 		out_cell(o, OUT_PLAIN, "%u", t->after.weight[i]);
 		out_cell(o, OUT_PLAIN, "%u", t->before.points[i]);
 		out_cell(o, OUT_PLAIN, "%u", t->after.points[i]);
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * t->before.share[i].share);
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * t->after.share[i].share);
-		out_cell(o, OUT_PLAIN, "%.3f %%", 100 * t->after.share[i].expected);
+		out_cell(o, OUT_PLAIN, "%.2f %%", 100 * t->before.share[i].share);
+		out_cell(o, OUT_PLAIN, "%.2f %%", 100 * t->after.share[i].share);
+		out_cell(o, OUT_PLAIN, "%.2f %%", 100 * t->after.share[i].expected);
 		out_cell(o, OUT_PLAIN, "%.4f", t->after.share[i].ratio);
 		out_row(o);
 	}

@@ -135,14 +135,28 @@ static int prepare(struct commit *c)
 
 static int attach_failed(struct commit *c, const char *name, unsigned int ifindex, enum datapath_mode mode, int err)
 {
-	char who[128] = "";
+	char who[128] = "", *other;
+	bool by_link;
 
 	if (err == -EBUSY || err == -EEXIST) {
-		datapath_describe(ifindex, who, sizeof(who));
-		diag_error(
-			c->d, "busy", "",
-			"interface %s already has an XDP program%s%s: take it off first (ip link set dev %s xdp off)",
-			name, who[0] ? ": " : "", who, name);
+		by_link = datapath_describe(ifindex, who, sizeof(who));
+		other = by_link ? datapath_holder(c->instance->bpffs, ifindex) : NULL;
+		if (other)
+			diag_error(c->d, "busy", "",
+				   "interface %s: instance %s of ringlb is attached there: \"ringlb -i %s detach\" takes it "
+				   "off",
+				   name, other, other);
+		else if (by_link)
+			diag_error(c->d, "busy", "",
+				   "interface %s already has an XDP program%s%s, which a BPF link holds there: the program that "
+				   "put it there takes it off, or \"bpftool link detach id ID\" (bpftool link shows the ID)",
+				   name, who[0] ? ": " : "", who);
+		else
+			diag_error(
+				c->d, "busy", "",
+				"interface %s already has an XDP program%s%s: take it off first (ip link set dev %s xdp off)",
+				name, who[0] ? ": " : "", who, name);
+		free(other);
 	} else {
 		diag_error(c->d, "attach", "", "interface %s: can't attach in %s mode: %s%s", name,
 			   mode == DATAPATH_NATIVE ? "native" : "generic", strerror(-err),

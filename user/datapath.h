@@ -80,9 +80,13 @@ int datapath_detach(const char *dir, unsigned int ifindex);
 int datapath_links(const char *dir, struct datapath_link **out, size_t *count);
 /*
  * What XDP program sits on an interface, in words, for the error of a refused attach: "program xdpfilt (id 12),
- * native". Empty when none.
+ * native". Empty when none. True where a BPF link holds it there: then nothing but its holder, or detaching that link,
+ * takes it off.
  */
-void datapath_describe(unsigned int ifindex, char *buf, size_t size);
+bool datapath_describe(unsigned int ifindex, char *buf, size_t size);
+
+/* The instance below bpffs that is attached to the interface; owned by the caller; NULL: none. */
+char *datapath_holder(const char *bpffs, unsigned int ifindex);
 
 /* Runs the program lookup on a packet (Ethernet frame); changes nothing. 0, out filled in; or -errno. */
 int datapath_lookup(struct datapath *dp, const void *frame, size_t length, struct ringlb_lookup *out);

@@ -169,7 +169,25 @@ int datapath_links(const char *dir, struct datapath_link **out, size_t *count)
 	return 0;
 }
 
-void datapath_describe(unsigned int ifindex, char *buf, size_t size)
+static bool held_by_link(unsigned int ifindex)
+{
+	bool held = false;
+
+	for (uint32_t id = 0; !held && !bpf_link_get_next_id(id, &id);) {
+		struct bpf_link_info info = { 0 };
+		uint32_t length = sizeof(info);
+		int fd = bpf_link_get_fd_by_id(id);
+
+		if (fd < 0)
+			continue;
+		held = !bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
+		       info.xdp.ifindex == ifindex;
+		close(fd);
+	}
+	return held;
+}
+
+bool datapath_describe(unsigned int ifindex, char *buf, size_t size)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	struct bpf_prog_info info = { 0 };
@@ -180,10 +198,10 @@ void datapath_describe(unsigned int ifindex, char *buf, size_t size)
 	buf[0] = '\0';
 	datapath_capture_start();
 	if (bpf_xdp_query((int)ifindex, 0, &query))
-		return;
+		return false;
 	id = query.drv_prog_id ? query.drv_prog_id : query.skb_prog_id ? query.skb_prog_id : query.hw_prog_id;
 	if (!id)
-		return;
+		return false;
 	mode = query.drv_prog_id ? "native" : query.skb_prog_id ? "generic" : "offloaded";
 	fd = bpf_prog_get_fd_by_id(id);
 	if (fd >= 0) {
@@ -192,4 +210,27 @@ void datapath_describe(unsigned int ifindex, char *buf, size_t size)
 	}
 	snprintf(buf, size, "program %.*s (id %u), %s", BPF_OBJ_NAME_LEN, info.name[0] ? info.name : "without a name",
 		 id, mode);
+	return held_by_link(ifindex);
+}
+
+char *datapath_holder(const char *bpffs, unsigned int ifindex)
+{
+	DIR *list = opendir(bpffs);
+	char *holder = NULL;
+	struct dirent *e;
+
+	datapath_capture_start();
+	while (list && !holder && (e = readdir(list))) {
+		char *path = xasprintf("%s/%s/" DATAPATH_LINK_PREFIX "%u", bpffs, e->d_name, ifindex);
+		unsigned int attached = 0;
+		uint32_t prog_id;
+
+		/* What is behind a ~ is an instance on its way. */
+		if (*e->d_name != '.' && !link_state(path, &attached, &prog_id) && attached == ifindex)
+			holder = xasprintf("%.*s", (int)strcspn(e->d_name, "~"), e->d_name);
+		free(path);
+	}
+	if (list)
+		closedir(list);
+	return holder;
 }

@@ -17,6 +17,8 @@ static void wait_for_arcs(struct old_flows *o, const struct state_pool *p, const
 
 		if (!a->moved || a->previous >= p->backends)
 			continue;
+		if (in > settle && settle)
+			in = settle; /* stamps are whole seconds: no longer than what was configured is promised */
 		wait = &o->wait[p->backend[a->previous].index];
 		*wait = in > *wait ? in : *wait;
 	}

@@ -167,6 +167,30 @@ static void setting_number(struct plan *p, const char *what, uint64_t from, uint
 	setting(p, what, a, b);
 }
 
+/* As configured: in the largest unit of which it is a whole number. */
+static void setting_duration(struct plan *p, const char *what, uint64_t from, uint64_t to, const char *zero)
+{
+	static const struct {
+		uint64_t ms;
+		const char *name;
+	} units[] = { { 3600000, "h" }, { 60000, "m" }, { 1000, "s" }, { 1, "ms" } };
+	const uint64_t value[] = { from, to };
+	char text[2][32];
+
+	for (size_t i = 0; i < 2; i++) {
+		size_t u = 0;
+
+		while (value[i] % units[u].ms)
+			u++;
+		if (!value[i])
+			snprintf(text[i], sizeof(text[i]), "%s", zero);
+		else
+			snprintf(text[i], sizeof(text[i]), "%llu %s", (unsigned long long)(value[i] / units[u].ms),
+				 units[u].name);
+	}
+	setting(p, what, text[0], text[1]);
+}
+
 /* As configured: a percentage of up to six decimal places, 100 at most. */
 static const char *limit_text(double fraction, char buf[32])
 {
@@ -212,10 +236,10 @@ static void pool_settings(struct plan *p, const struct config_pool *was, const s
 	setting_number(p, label, was->maglev_size, is->maglev_size);
 	snprintf(label, sizeof(label), "pool %s: placement", is->name);
 	setting(p, label, config_placement_name(was->placement), config_placement_name(is->placement));
-	snprintf(label, sizeof(label), "pool %s: settle_after (ms)", is->name);
-	setting_number(p, label, was->settle_after_ms, is->settle_after_ms);
-	snprintf(label, sizeof(label), "pool %s: drain_max (ms)", is->name);
-	setting_number(p, label, was->drain_max_ms, is->drain_max_ms);
+	snprintf(label, sizeof(label), "pool %s: settle_after", is->name);
+	setting_duration(p, label, was->settle_after_ms, is->settle_after_ms, "0 s");
+	snprintf(label, sizeof(label), "pool %s: drain_max", is->name);
+	setting_duration(p, label, was->drain_max_ms, is->drain_max_ms, "never");
 	snprintf(label, sizeof(label), "pool %s: quorum", is->name);
 	setting_number(p, label, was->quorum, is->quorum);
 	snprintf(label, sizeof(label), "pool %s: check", is->name);

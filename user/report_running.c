@@ -102,16 +102,21 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 	out_row(o);
 }
 
-/* "3.1 % of web still moving; web-2: last old packet 4 m ago, safe to remove in 11 m" */
-static void report_moving(struct report *r, const struct state_pool *p)
+/* "3.12 % of web still moving; web-2: last old packet 4 m ago, safe to remove in 11 m" */
+static void report_moving(struct report *r, const struct state_pool *p, uint64_t moved, uint64_t can_settle)
 {
-	uint64_t moved = arcs_moved(&p->arcs);
 	struct out *o = r->out;
 	char text[OUT_SECONDS_TEXT];
 	size_t said = 0;
 
 	if (moved) {
-		out_text(o, "  %.*f %% of %s still moving", share(moved) < 0.001 ? 3 : 1, 100 * share(moved), p->name);
+		out_text(o, "  %s%.2f %% of %s still moving", share(moved) < 0.0001 ? "less than " : "",
+			 share(moved) < 0.0001 ? 0.01 : 100 * share(moved), p->name);
+		said++;
+	}
+	if (can_settle) {
+		out_text(o, "%s%.2f %% of %s has been silent for settle_after: the next change, or \"ringlb settle\", ends that",
+			 said ? "; " : "  ", 100 * share(can_settle), p->name);
 		said++;
 	}
 	for (size_t i = 0; i < p->backends; i++) {
@@ -131,10 +136,25 @@ static void report_moving(struct report *r, const struct state_pool *p)
 		out_text(o, "\n");
 }
 
+/* Positions of moved arcs that no command has settled yet, though nothing keeps it from doing so. */
+static uint64_t settles_now(const struct report *r, const struct config_pool *c, const struct state_pool *p)
+{
+	struct arcs now;
+	uint64_t moved = arcs_moved(&p->arcs);
+
+	if (!moved || arcs_copy(&p->arcs, &now))
+		return 0;
+	arcs_settle(&now, r->old.now, settle_after(c), false);
+	moved -= arcs_moved(&now);
+	arcs_free(&now);
+	return moved;
+}
+
 static void report_pool(struct report *r, const struct config_pool *c, const struct state_pool *p)
 {
 	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "points", "share" };
 	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
+	uint64_t can_settle = settles_now(r, c, p), moved = arcs_moved(&p->arcs) - can_settle;
 	struct out *o = r->out;
 
 	arcs_shares(&p->arcs, length, p->backends + 1);
@@ -145,7 +165,8 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 	out_string(o, "placement", config_placement_name(c->placement));
 	out_integer(o, "vnodes", c->vnodes);
 	out_integer(o, "points", (int64_t)points);
-	out_real(o, "moved", share(arcs_moved(&p->arcs)));
+	out_real(o, "moved", share(moved));
+	out_real(o, "can_settle", share(can_settle));
 	out_integer(o, "settle_after", settle_after(c));
 	out_integer(o, "settles_in", arcs_settled_in(&p->arcs, r->old.now, settle_after(c)));
 	out_text(o, "pool %s: %s, %u vnodes, %llu points%s\n", p->name, config_placement_name(c->placement), c->vnodes,
@@ -164,7 +185,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 		if (p->backend[j].state == BACKEND_LEAVING)
 			report_backend(r, &p->backend[j], length[j]);
 	out_table_end(o);
-	report_moving(r, p);
+	report_moving(r, p, moved, can_settle);
 	out_end(o);
 	out_end(o);
 	free(length);
@@ -231,7 +252,7 @@ static void report_service(struct report *r, size_t i, bool ready)
 	out_cell(o, OUT_PLAIN, "%s", config_track_name(s->track));
 	out_cell(o, ready ? OUT_GOOD : OUT_BAD, "%s", ready ? "yes" : "no");
 	if (table != pool)
-		out_cell(o, OUT_WARN, "%.1f %%, from the pool it had", 100 * moved);
+		out_cell(o, OUT_WARN, "%.2f %%, from the pool it had", 100 * moved);
 	out_row(o);
 }
 

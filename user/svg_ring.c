@@ -239,7 +239,7 @@ static void moves(struct svg *s, const struct svg_ring *r, double y)
 		fprintf(s->file, "<path d=\"M219 %.1fl-7-3.5v7z\" fill=\"" SVG_FAINT "\"/>\n", y - 4);
 		svg_swatch(s, m->to, 228, y - 10);
 		svg_text(s, 247, y, 12, SVG_START, SVG_INK, 150, r->name[m->to]);
-		svg_textf(s, 480, y, 12, SVG_END, SVG_INK, "%.3f %%", 100 * (double)m->length / SHARES_ALL);
+		svg_textf(s, 480, y, 12, SVG_END, SVG_INK, "%.2f %%", 100 * (double)m->length / SHARES_ALL);
 	}
 	if (shown < r->change->moves)
 		svg_textf(s, 247, y + 20, 11, SVG_START, SVG_FAINT, "and %zu smaller", r->change->moves - shown);

@@ -50,7 +50,7 @@ def test_says_what_it_finds(ringlb, file):
     assert pool["excess"] == pytest.approx(pool["moved"] - pool["minimum"])
     text = ringlb("tune", file).stdout
     assert f"{pool['before']['max_over_mean']:.4f} -> {pool['max_over_mean']:.4f}" in text
-    assert f"against the file as it is {100 * pool['moved']:.3f} % of the hash space moves" in text
+    assert f"against the file as it is {100 * pool['moved']:.2f} % of the hash space moves" in text
     assert "nothing is written" in text and file.read_text() == TEXT
 
 

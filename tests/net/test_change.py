@@ -230,7 +230,7 @@ def test_states(lab):
         assert shown["last_old_packet"] <= 2 and 890 <= shown["safe_to_remove_in"] <= 901
         said = lab.ringlb("show", "web").stdout
         share = 100 * of_pool(lab)["moved"]
-        assert re.search(rf"  {share:.1f} % of web still moving; b2: last old packet [0-2] s ago, safe to remove in 1[56] m\n", said)
+        assert re.search(rf"  {share:.2f} % of web still moving; b2: last old packet [0-2] s ago, safe to remove in 1[56] m\n", said)
         lab.ringlb("backend", "set", "web", "b2", "--state", "up")
     assert kept["failed"] == 0 and kept["names"].keys() == {"b2"}
     assert lab.owners(SERVICE, SOURCES) == owners
@@ -643,3 +643,31 @@ def test_relative_file_name(lab):
     del broken["hash_key"]
     lab.write(broken)
     assert ["hash_key" in d for d in lab.json("show")["drift"]] == [True]
+
+
+def test_plan_tells_what_apply_would_fail_at(lab):
+    lab.attach(config_of(lab))
+    missing = lab.write(config_of(lab) | {"interfaces": ["eth0", "eth9"]}, lab.dir / "missing.yaml")
+    assert "apply would fail: interface eth9: there is none" in lab.ringlb("plan", missing).stderr
+    said = lab.ringlb("-i", "second", "plan", lab.config_file).stderr
+    assert "apply would fail: interface eth0 already has an XDP program" in said
+    said = lab.ringlb("-i", "second", "attach", lab.config_file, check=1).stderr
+    assert 'instance default of ringlb is attached there: "ringlb -i default detach"' in said
+
+
+def test_plan_speaks_of_times_as_files_do(lab):
+    lab.attach(config_of(lab, settle_after="8s"))
+    file = lab.write(config_of(lab, settle_after="15m", drain_max="0s"))
+    changes = lab.json("plan", file)["changes"]
+    assert changes == ["pool web: settle_after: 8 s -> 15 m", "pool web: drain_max: 24 h -> never"]
+
+
+def test_show_tells_what_could_settle(lab):
+    """No command has settled it yet: it does not move any more all the same."""
+    lab.attach(config_of(lab, settle_after="1s"))
+    lab.ringlb("backend", "set", "web", "b3", "--weight", "3")
+    until(lambda: of_pool(lab)["moved"] == 0)
+    assert of_pool(lab)["can_settle"] > 0 and '"ringlb settle", ends that' in lab.ringlb("show").stdout
+    assert "still moving" not in lab.ringlb("show").stdout
+    lab.ringlb("settle")
+    assert of_pool(lab)["can_settle"] == 0

@@ -152,12 +152,21 @@ def test_upgrade_applies_a_file_in_the_same_go(lab):
     refused = lab.ringlb("upgrade", file, "--max-move", "1%", check=3)
     assert "web" in refused.stderr
     lab.ringlb("upgrade", file, "--if-generation", "7", check=3)
+    lab.ringlb("backend", "set", "web", "b3", "--weight", "7")
+    assert "--discard-live" in lab.ringlb("upgrade", file, check=3).stderr
+    lab.ringlb("upgrade", file, "--discard-live", "--if-generation", "7", check=3)
+    lab.ringlb("rollback", "1", "--no-record")
+    lab.ringlb("apply", lab.write(config_of(lab)), "--discard-live", "--no-record")
+    lab.write(config_of(lab, (5, 2, 1, 2)))
+    before = program(lab), lab.json("show")["revision"]
+    generation = lab.json("show")["generation"]
     bad = lab.write(config_of(lab) | {"xdp": "fast"}, lab.dir / "bad.yaml")
     lab.ringlb("upgrade", bad, check=2)
     assert (program(lab), lab.json("show")["revision"]) == before
     done = json.loads(lab.run("lb", NEW, "--json", "upgrade", file).stdout)
-    assert done["upgrade"]["generation"] == 1 and done["generation"] == {"from": 1, "to": 2}
-    assert [g["generation"] for g in json.loads(lab.run("lb", NEW, "--json", "history").stdout) if g["active"]] == [2]
+    assert done["upgrade"]["generation"] == generation
+    assert done["generation"] == {"from": generation, "to": generation + 1}
+    assert [g["generation"] for g in json.loads(lab.run("lb", NEW, "--json", "history").stdout) if g["active"]] == [generation + 1]
     lab.run("lb", NEW, "plan", file, "--exit-code")
 
 
