@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What breaktest's client and servers say to each other. The client begins with the connection's seed, 8 bytes, and
- * goes on with chunks: their length in 2 bytes, then so many bytes of the stream `up`; length 0 asks the server to close.
- * The server begins with its name, NAME_BYTES padded with zeros, and answers each byte of a chunk with one of the stream
- * `down`. Both check every byte, so one that is lost, doubled or another connection's is noticed. Numbers are in the
- * machine's order: both ends are on it.
+ * goes on with chunks: their length in 2 bytes, then so many bytes of the stream `up`; length 0 asks the server to
+ * close. The server begins with its name, NAME_BYTES padded with zeros, and answers each byte of a chunk with one of
+ * the stream `down`. Both check every byte, so one that is lost, doubled or another connection's is noticed. Numbers
+ * are in the machine's order: both ends are on it.
  */
 #ifndef RINGLB_BREAKTEST_H
 #define RINGLB_BREAKTEST_H
