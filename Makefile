@@ -38,6 +38,7 @@ OBJ   := $(patsubst %.c,%.o,$(wildcard user/*.c))
 LIB   := $(filter-out user/main.o,$(OBJ))
 UNIT  := $(patsubst %.c,%,$(wildcard tests/unit/test_*.c))
 PRIV  := $(patsubst %.c,%,$(wildcard tests/priv/test_*.c))
+GROW  := $(patsubst %.c,%.o,$(filter-out tests/priv/test_%,$(wildcard tests/priv/*.c)))
 SHARE := $(patsubst %.c,%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
 AIDS  := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/*/*.bpf.c))
 BENCH := $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
@@ -79,6 +80,9 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 644 LICENSE '$(DESTDIR)$(PREFIX)/share/doc/ringlb/LICENSE'
 	$(foreach page,$(MAN),install -D -m 644 $(page) \
 		'$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))' &&) :
+	install -d '$(DESTDIR)$(PREFIX)/lib/systemd/system'
+	sed 's|/usr/sbin/|$(PREFIX)/sbin/|g' packaging/ringlb-attach.service \
+		> '$(DESTDIR)$(PREFIX)/lib/systemd/system/ringlb-attach.service'
 
 clean: ## removes build/
 	rm -rf $(B)
@@ -123,13 +127,15 @@ $(B)/ringlb: $(B)/user/main.o $(B)/libringlb.a
 $(B)/abi2/ringlb: $(B)/ringlb
 	$(Q)$(MAKE) --no-print-directory B=$(B)/abi2 ABI=2 VERSION=$(VERSION)+abi2 $@
 
+$(PRIV:%=$(B)/%): $(GROW:%=$(B)/%)
+$(PRIV:%=$(B)/asan/%): $(GROW:%=$(B)/asan/%)
 $(UNIT:%=$(B)/%) $(PRIV:%=$(B)/%): %: %.o $(SHARE:%=$(B)/%) $(B)/libringlb.a
 	$(say) LD $@
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
 
 $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%): %: %.o $(SHARE:%=$(B)/asan/%) $(B)/asan/libringlb.a
 	$(say) LD $@
-	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(LDFLAGS) $(SANITIZE) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
 
 # The files that page.c carries.
 $(B)/user/page.o $(B)/asan/user/page.o: $(wildcard user/page/*)

@@ -99,9 +99,9 @@ int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
 int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
 
 /*
- * One datapath takes the place of another: datapath_replace.c. The new one's pins are made in NAME~new, with the links in
- * both; the two directories change names, which is the moment of the change; the links get the new program; the former's
- * pins are removed. See replace.h for what is copied when.
+ * One datapath takes the place of another: datapath_replace.c. The new one's pins are made in NAME~new, with the links
+ * in both; the two directories change names, which is the moment of the change; the links get the new program; the
+ * former's pins are removed. See replace.h for what is copied when.
  */
 int datapath_pin_beside(struct datapath *dp, const char *dir, struct diag *d);
 int datapath_exchange(const char *dir, struct diag *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs counted, over all CPUs, and what former programs of the instance counted in maps that are gone. While
- * one takes over from another both count: then the former's count too, until datapath_carry has written them down and
- * RINGLB_PENDING_REPLACED goes. So no sum ever goes backwards.
+ * What the programs counted, over all CPUs, and what former programs of the instance counted in maps that are gone.
+ * While one takes over from another both count: then the former's count too, until datapath_carry has written them
+ * down and RINGLB_PENDING_REPLACED goes. So no sum ever goes backwards.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -28,10 +28,10 @@ static const struct kind verdicts = { DATAPATH_MAP_VERDICTS,
 				      sizeof(struct ringlb_verdict_counters) / sizeof(uint64_t) };
 static const struct kind flows = { DATAPATH_MAP_FLOW_STATS, sizeof(struct ringlb_flow_counters) / sizeof(uint64_t) };
 
-uint32_t datapath_carried_bytes(uint32_t service_count, uint32_t backend_count)
+uint32_t datapath_carried_bytes(uint32_t service_elements, uint32_t backend_elements)
 {
 	return (uint32_t)(sizeof(struct ringlb_carried) +
-			  ((size_t)service_count + backend_count) * sizeof(struct ringlb_counter));
+			  ((size_t)service_elements + backend_elements) * sizeof(struct ringlb_counter));
 }
 
 static uint32_t elements(const struct datapath *dp, const struct kind *k)

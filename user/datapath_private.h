@@ -53,7 +53,7 @@ struct datapath *datapath_new(void);
 /* struct ringlb_tables.pending as it is now. */
 uint32_t datapath_pending(const struct datapath *dp);
 /* Of the value of the map `carried`. */
-uint32_t datapath_carried_bytes(uint32_t services, uint32_t backends);
+uint32_t datapath_carried_bytes(uint32_t service_elements, uint32_t backend_elements);
 /* A version as the header has it, made printable. */
 void datapath_read_version(const struct ringlb_tables *header, char out[RINGLB_VERSION_TEXT]);
 /* One kernel map under two datapaths. */
@@ -73,7 +73,10 @@ int datapath_complain_load(struct diag *d, const char *what, size_t bytes, int e
 
 /* Where an instance's pins are made before they get their name; no instance's name has a tilde. */
 char *datapath_site(const char *dir);
-/* Makes NAME~new for dir, anew where an attempt was killed, and pins programs and maps in it. 0 or -errno with a message. */
+/*
+ * Makes NAME~new for dir, anew where an attempt was killed, and pins programs and maps in it. 0 or -errno with a
+ * message.
+ */
 int datapath_pin_site(struct datapath *dp, const char *dir, struct diag *d);
 /* Removes every pin in NAME~new and the directory; links go on. -ENOENT without a message where there is none. */
 int datapath_unpin_site(const char *dir, struct diag *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A state in the mapped memory: where its tables, services and manifest lie, and their bytes. Everything is written beside
- * what is published, until encode_publish.
+ * A state in the mapped memory: where its tables, services and manifest lie, and their bytes. Everything is written
+ * beside what is published, until encode_publish.
  */
 #ifndef RINGLB_ENCODE_H
 #define RINGLB_ENCODE_H

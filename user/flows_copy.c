@@ -46,28 +46,32 @@ static void update(const struct ringlb_flow *from, struct ringlb_flow *to)
 	STORE(to->place, LOAD(from->place));
 }
 
-/* Free, else expired. */
+/* Takes a place that is free, else one that is expired, as a packet does: whoever swaps a word first has it. */
+static bool claim(struct ringlb_flow *e, uint32_t now, bool if_expired)
+{
+	__u64 was = LOAD(e->fingerprint), established = LOAD(e->established);
+
+	if (was == RINGLB_FLOW_BUSY || (was && !(if_expired && expired(established, now))))
+		return false;
+	if (was && !swap(&e->established, established, (__u64)(now + RINGLB_OPENING_SECONDS) << 32))
+		return false;
+	return swap(&e->fingerprint, was, RINGLB_FLOW_BUSY);
+}
+
 static struct ringlb_flow *room(struct ringlb_flow_bucket *b, uint32_t now)
 {
-	struct ringlb_flow *found = NULL;
-
-	for (size_t i = 0; i < RINGLB_FLOWS_PER_BUCKET; i++) {
-		__u64 fingerprint = LOAD(b->flow[i].fingerprint);
-
-		if (!fingerprint)
-			return &b->flow[i];
-		if (fingerprint != RINGLB_FLOW_BUSY && expired(LOAD(b->flow[i].established), now))
-			found = &b->flow[i];
-	}
-	return found;
+	for (int if_expired = 0; if_expired < 2; if_expired++)
+		for (size_t i = 0; i < RINGLB_FLOWS_PER_BUCKET; i++)
+			if (claim(&b->flow[i], now, if_expired))
+				return &b->flow[i];
+	return NULL;
 }
 
 static bool insert(const struct ringlb_flow *from, struct ringlb_flow_bucket *b, __u64 fingerprint, uint32_t now)
 {
 	struct ringlb_flow *e = room(b, now);
-	__u64 was = e ? LOAD(e->fingerprint) : 0;
 
-	if (!e || !swap(&e->fingerprint, was, RINGLB_FLOW_BUSY))
+	if (!e)
 		return false;
 	STORE(e->established, LOAD(from->established));
 	STORE(e->opening, LOAD(from->opening));
@@ -93,7 +97,7 @@ static uint32_t copy(const struct flows *from, const struct flows *to, uint32_t 
 			known = find(b, fingerprint);
 			if (known)
 				update(e, known);
-			else if (!if_expired || room(b, now))
+			else
 				lost += !insert(e, b, fingerprint, now);
 		}
 	return lost;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One flow table's entries into another one, while packets use both. Both are frozen: entries change and expire, new ones
- * don't come. Pure: works on memory it is given.
+ * One flow table's entries into another one, while packets use both. Both are frozen: entries change and expire, new
+ * ones don't come. Pure: works on memory it is given.
  */
 #ifndef RINGLB_FLOWS_COPY_H
 #define RINGLB_FLOWS_COPY_H

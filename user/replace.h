@@ -2,9 +2,9 @@
 /*
  * Other programs and maps in the place of those that run, with the same state, under traffic:
  *
- * 1. The new ones are made beside, with everything that runs written into those maps that can't be shared. So both steer
- *    alike, whichever a packet meets. A flow table that can't be shared is frozen in both: nothing new is remembered, and
- *    flows open where their arcs' old owners are, as with a full table. Then it is copied.
+ * 1. The new ones are made beside, with everything that runs written into those maps that can't be shared. So both
+ *    steer alike, whichever a packet meets. A flow table that can't be shared is frozen in both: nothing new is
+ *    remembered, and flows open where their arcs' old owners are, as with a full table. Then it is copied.
  * 2. Their pins take the place of the old ones, by exchanging two directories: from here on they are what runs.
  * 3. The links get the new program, one by one; a grace period.
  * 4. What packets left in the former maps since step 1 is added: flows, stamps, counters. The former pins go.
@@ -17,8 +17,8 @@
 #include "commit.h"
 
 /*
- * Puts a datapath of these sizes in r->dp's place, made by this ringlb; r's and, unless NULL, next's tables are then said
- * to lie where they lie in the new map. 0, or -errno with a message, and what ran still runs.
+ * Puts a datapath of these sizes in r->dp's place, made by this ringlb; r's and, unless NULL, next's tables are then
+ * said to lie where they lie in the new map. 0, or -errno with a message, and what ran still runs.
  */
 int replace(const struct instance *i, struct running *r, struct state *next, const struct datapath_sizes *sizes,
 	    struct diag *d);
