@@ -35,12 +35,12 @@
  */
 #define RINGLB_VERDICTS(X)                                                                                             \
 	X(FORWARDED, "forwarded", "sent to a backend", "")                                                             \
-	X(PASSED_NO_SERVICE, "passed_no_service", "for no service: left to the host, untouched", "")                   \
+	X(PASSED_NO_SERVICE, "passed_no_service", "for no service, at no address or port of one: left to the host", "") \
 	X(PASSED_NOT_IP, "passed_not_ip", "neither IPv4 nor IPv6 (ARP and the like): left to the host", "")            \
 	X(PASSED_PROTOCOL, "passed_protocol",                                                                          \
 	  "for a service address, but of a protocol that no service is for: left to the host", "")                     \
 	X(DROPPED_MALFORMED, "dropped_malformed", "for a service address, but truncated or self-contradictory",        \
-	  "look at the sender or at a faulty link; trace shows samples")                                               \
+	  "look at the sender or at a faulty link")                                                                    \
 	X(DROPPED_FRAGMENT, "dropped_fragment", "an IP fragment for a service",                                        \
 	  "make the sender's path MTU discovery work, or its packets smaller")                                         \
 	X(DROPPED_NO_BACKEND, "dropped_no_backend", "the service's pool has no backend to give flows to",              \
@@ -324,8 +324,8 @@ struct ringlb_verdict_counters {
 };
 
 /*
- * The map `carried`, which no program uses: what former programs of the instance counted in maps that are gone. Its value
- * is this, then a struct ringlb_counter for each element of service_stats, then of backend_stats.
+ * The map `carried`, which no program uses: what former programs of the instance counted in maps that are gone. Its
+ * value is this, then a struct ringlb_counter for each element of service_stats, then of backend_stats.
  */
 struct ringlb_carried {
 	struct ringlb_verdict_counters verdicts;

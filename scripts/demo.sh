@@ -67,7 +67,7 @@ table() {
 			n = split(weights, weight, " ")
 			while (!(("b" n) in count)) n--
 			for (i = 1; i <= n; i++) total += weight[i]
-			printf "  %-8s %6s %12s %8s %9s\n", "backend", "weight", "connections", "share", "expected"
+			printf "  %-8s %6s %12s %8s %9s\n", "backend", "weight", "connections", "share", "by weight"
 			for (i = 1; i <= n; i++)
 				printf "  %-8s %6d %12d %7.1f%% %8.1f%%\n", "b" i, weight[i], count["b" i],
 					100 * count["b" i] / NR, 100 * weight[i] / total
