@@ -169,6 +169,8 @@ struct ringlb_tables {
 	struct ringlb_root roots[2];
 	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
 	__u32 trace_until; /* the stamp from which on nobody reads the traces any more */
+	__u32 daemon_stamp; /* of the last round of a daemon, which looks after health; 0: there was none */
+	__u32 daemon;       /* 1: one runs, or was killed */
 	__u32 reserved;
 };
 #define RINGLB_TABLES_HEADER 4096u /* the first region starts here */

@@ -33,6 +33,12 @@ struct state *running_state(struct datapath *dp, struct diag *d);
 int running_now(struct datapath *dp, uint32_t *stamp);
 /* As flows_count, of what runs: count and left (or NULL) have RINGLB_MAX_BACKENDS elements, zeroed. */
 void running_flows(const struct running *r, uint32_t now, uint32_t *count, uint32_t *left);
+/*
+ * Whether a daemon looks after the instance, as far as can be told: it says so every second. *silent: the seconds since it
+ * last did; UINT32_MAX: never.
+ */
+#define RUNNING_DAEMON_SILENT 5u
+bool running_watched(const struct running *r, uint32_t now, uint32_t *silent);
 /* Fills in what plan_make is to know of what runs; to be freed with running_input_free. 0, or -errno with a message. */
 int running_input(const struct running *r, struct plan_input *in, struct diag *d);
 void running_input_free(struct plan_input *in);

@@ -259,5 +259,4 @@ void parse_health_check(struct parse *p, const struct node *n, struct config_poo
 		c->via_service = choice;
 	read_timing(&p->f, v, c);
 	defaults(c);
-	check_supported(&p->f, n, "check", NULL);
 }

@@ -9,7 +9,6 @@ static const struct {
 	const char *value; /* NULL: the key, whatever its value */
 	const char *instead;
 } refused[] = {
-	{ "check", NULL, "leave it out; every backend counts as healthy" },
 	{ "fragments", "track", "leave it out, or use drop" },
 	{ "fragments", "source", "leave it out, or use drop" },
 };

@@ -40,6 +40,22 @@ static char *name_read(const char *text)
 	return name;
 }
 
+static const char *const use_name[] = {
+	[HEALTH_USED] = "used",
+	[HEALTH_WAITS] = "waits",
+	[HEALTH_CUT] = "cut",
+};
+
+static void health_write(json_t *o, const struct state_backend *b)
+{
+	if (b->health != HEALTH_UNCHECKED)
+		json_object_set_new(o, "health", json_string(health_status_name(b->health)));
+	if (b->use != HEALTH_USED)
+		json_object_set_new(o, "use", json_string(use_name[b->use]));
+	if (b->withheld)
+		json_object_set_new(o, "withheld", json_integer(b->withheld));
+}
+
 static json_t *backend_write(const struct state_backend *b)
 {
 	char address[ADDRESS_TEXT];
@@ -53,6 +69,8 @@ static json_t *backend_write(const struct state_backend *b)
 		json_object_set_new(o, "id", json_integer(b->id));
 	if (o && b->zone)
 		json_object_set_new(o, "zone", json_string(b->zone));
+	if (o)
+		health_write(o, b);
 	return o;
 }
 
@@ -115,6 +133,8 @@ char *manifest_write(const struct state *s)
 			 "revision", (json_int_t)s->revision, "digest", s->digest, "file",
 			 name_write(s->config->file ? s->config->file : ""), "config", config, "interfaces", interfaces,
 			 "services", services, "pools", pools, "owns", owns_write(s), "edits", edits_write(s));
+	if (root && *s->effective_digest)
+		json_object_set_new(root, "effective_digest", json_string(s->effective_digest));
 	if (root && s->config->hash_key_file)
 		json_object_set_new(root, "key_file", name_write(s->config->hash_key_file));
 	if (root)
@@ -127,6 +147,24 @@ char *manifest_write(const struct state *s)
 static bool fits_u32(json_int_t value)
 {
 	return value >= 0 && value <= UINT32_MAX;
+}
+
+static int health_read(json_t *o, struct state_backend *b)
+{
+	const char *health = health_status_name(HEALTH_UNCHECKED), *use = use_name[HEALTH_USED];
+	json_int_t withheld = 0;
+
+	if (json_unpack(o, "{s?s, s?s, s?I}", "health", &health, "use", &use, "withheld", &withheld) || withheld < 0 ||
+	    withheld > BACKEND_WHOLE)
+		return -EINVAL;
+	for (b->health = HEALTH_UNCHECKED; strcmp(health_status_name(b->health), health); b->health++)
+		if (b->health == HEALTH_DOWN)
+			return -EINVAL;
+	for (b->use = HEALTH_USED; strcmp(use_name[b->use], use); b->use++)
+		if (b->use == HEALTH_CUT)
+			return -EINVAL;
+	b->withheld = (uint32_t)withheld;
+	return 0;
 }
 
 static int backend_read(json_t *o, struct state_backend *b)
@@ -147,6 +185,8 @@ static int backend_read(json_t *o, struct state_backend *b)
 	for (b->state = BACKEND_UP; strcmp(backend_state_name(b->state), state); b->state++)
 		if (b->state == BACKEND_LEAVING)
 			return -EINVAL;
+	if (health_read(o, b))
+		return -EINVAL;
 	b->name = xstrdup(name);
 	b->identity = xstrdup(identity);
 	b->zone = zone ? xstrdup(zone) : NULL;
@@ -328,22 +368,25 @@ static bool state_sound(const struct state *s)
 
 static int state_read(json_t *root, const void *tables, size_t tables_bytes, struct state *s, struct diag *d)
 {
-	const char *digest, *file, *config, *key_file = NULL;
+	const char *digest, *effective = NULL, *file, *config, *key_file = NULL;
 	json_int_t generation, revision;
 	json_t *interfaces, *services, *pools, *owns, *edits;
 	char *name;
 	int err;
 
-	if (json_unpack(root, "{s:I, s:I, s:s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation,
-			"revision", &revision, "digest", &digest, "file", &file, "key_file", &key_file, "config",
+	if (json_unpack(root, "{s:I, s:I, s:s, s?s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation,
+			"revision", &revision, "digest", &digest, "effective_digest", &effective, "file", &file, "key_file", &key_file, "config",
 			&config, "interfaces", &interfaces, "services", &services, "pools", &pools, "owns", &owns,
 			"edits", &edits))
 		return -EINVAL;
 	s->generation = (uint32_t)generation;
 	s->revision = (uint64_t)revision;
-	if (strlen(digest) >= sizeof(s->digest))
+	if (!effective)
+		effective = digest;
+	if (strlen(digest) >= sizeof(s->digest) || strlen(effective) >= sizeof(s->effective_digest))
 		return -EINVAL;
 	strcpy(s->digest, digest);
+	strcpy(s->effective_digest, effective);
 	if (!fits_u32(generation) || revision < 0)
 		return -EINVAL;
 	name = name_read(file);

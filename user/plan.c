@@ -368,6 +368,7 @@ static int make(struct plan *p, const struct plan_input *in, struct diag *d)
 	pool_summaries(p, in->running);
 	live_edits(p, in);
 	state_digest(p->next, p->next->digest);
+	state_effective_digest(p->next, p->next->effective_digest);
 	p->generation = changes_configuration(p, in->running);
 	if (p->generation && in->generation > p->next->generation)
 		p->next->generation = in->generation;

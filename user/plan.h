@@ -32,6 +32,7 @@ enum plan_kind {
 	PLAN_TABLE_BUILD, /* writes a pool's table into free space, before the switch */
 	PLAN_OWN_BUILD,   /* the same for a service's own table; pool is its place in next->own */
 	PLAN_SETTLE,      /* moved arcs of a pool became ordinary ones */
+	PLAN_HEALTH,      /* a backend's health, and what follows from it */
 	PLAN_RECORD,      /* the list of live edits ends, or the name of the file changes */
 	PLAN_BACKEND_GONE, /* a leaving backend's flows have ended, or were given up: its index is free after the switch */
 };
@@ -103,6 +104,9 @@ struct plan_input {
 	uint32_t now;       /* stamp */
 	const uint32_t
 		*flows;  /* flow-table entries that name each backend index, RINGLB_MAX_BACKENDS of them; NULL: none */
+	/* What is known of the backends' health; NULL, and for those that it doesn't know: they keep what they have. */
+	const struct health *health;
+	bool watched; /* a daemon checks health: a backend that is new to a running pool with a check waits for it */
 	bool cut;        /* what leaves or starts to drain now is cut */
 	const char *cut_pool, *cut_backend; /* this one is cut where it drains or leaves, since whenever; or NULL */
 	bool keep_edits; /* the running state's live edits stay: not an apply of a file */

@@ -37,6 +37,44 @@ static struct state_backend configured(const struct config_pool *c, const struct
 	};
 }
 
+/* What is known of its health. was: as it runs, or NULL. True where it is new and must wait for a check. */
+static bool take_health(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c,
+			const struct state_backend *was, struct state_backend *b)
+{
+	const struct health_backend *h = NULL;
+
+	if (!c->check || b->state == BACKEND_MAINT)
+		return false;
+	if (in->health)
+		h = health_find(in->health, c->name, b->identity, &b->address);
+	b->health = HEALTH_UP;
+	if (h && h->status != HEALTH_UNCHECKED) {
+		b->health = h->status;
+		b->use = h->use;
+		b->withheld = BACKEND_WHOLE - (uint32_t)(h->factor * BACKEND_WHOLE + 0.5);
+	} else if (was && was->state != BACKEND_MAINT && was->state != BACKEND_LEAVING) {
+		b->health = was->health == HEALTH_UNCHECKED ? HEALTH_UP : was->health;
+		b->use = was->use;
+		b->withheld = was->withheld;
+	} else if (old && in->watched) {
+		b->health = HEALTH_DOWN;
+		b->use = HEALTH_WAITS;
+		return true;
+	}
+	return false;
+}
+
+/* Better one that nobody has checked yet than none. */
+static void end_waiting(struct state_pool *next)
+{
+	for (size_t i = 0; i < next->backends; i++)
+		if (backend_takes_flows(&next->backend[i]))
+			return;
+	for (size_t i = 0; i < next->backends; i++)
+		if (next->backend[i].use == HEALTH_WAITS)
+			next->backend[i].use = HEALTH_USED;
+}
+
 /* since 0: attached as draining, and so without flows. */
 static bool overdue(const struct plan_input *in, const struct config_pool *c, uint32_t since)
 {
@@ -105,6 +143,7 @@ void plan_backends(const struct plan_input *in, const struct state *planned, con
 		   const struct config_pool *c, bool keep, struct state_pool *next)
 {
 	size_t configured_count = c->backends;
+	bool waiting = false;
 
 	next->backend = xcalloc(configured_count + (old ? old->backends : 0) + 1, sizeof(*next->backend));
 	next->backends = configured_count;
@@ -114,6 +153,7 @@ void plan_backends(const struct plan_input *in, const struct state *planned, con
 	for (size_t i = 0; i < configured_count; i++) {
 		const struct state_backend *was = plan_same(old, &next->backend[i]);
 
+		waiting |= take_health(in, old, c, was, &next->backend[i]);
 		if (!was && in->running)
 			was = left_elsewhere(in->running, planned, &next->backend[i]);
 		if (was)
@@ -121,6 +161,8 @@ void plan_backends(const struct plan_input *in, const struct state *planned, con
 		else if (next->backend[i].state == BACKEND_DRAIN)
 			next->backend[i].since = in->now;
 	}
+	if (waiting)
+		end_waiting(next);
 	for (size_t i = 0; old && keep && i < old->backends; i++) {
 		struct state_pool of_configuration = { .backend = next->backend, .backends = configured_count };
 		struct state_backend leaving;
@@ -129,6 +171,9 @@ void plan_backends(const struct plan_input *in, const struct state *planned, con
 			continue;
 		leaving = backend_copy(&old->backend[i]);
 		leaving.state = BACKEND_LEAVING;
+		leaving.health = HEALTH_UNCHECKED;
+		leaving.use = HEALTH_USED;
+		leaving.withheld = 0;
 		continue_from(in, c, &old->backend[i], &leaving);
 		if (leaving.cut || (in->cut && old->backend[i].state != BACKEND_LEAVING))
 			backend_clear(&leaving);

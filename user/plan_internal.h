@@ -21,7 +21,7 @@ bool plan_cuts(const struct plan_input *in, const char *pool, const struct state
 /* The backend of p that is the same one as b, or NULL. */
 struct state_backend *plan_same(const struct state_pool *p, const struct state_backend *b);
 
-/* The ring of those that take flows, as next->ring. 0, or -errno with a message. */
+/* The ring of those that take flows, as next->ring, and next->whole. 0, or -errno with a message. */
 int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag *d);
 /*
  * next->arcs and layout from next->ring, the backends and the arcs of old (NULL: none), settled ones being ordinary

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a change does to one pool, as operations. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 			size_t i)
 {
 	const struct state_backend *b = &next->backend[i];
-	bool cuts = backend_alive(was) && !backend_alive(b);
+	bool cuts = backend_alive(was) && (b->state == BACKEND_MAINT || b->cut);
 	char *text = xasprintf("pool %s: backend %s", next->name, was->name), *old = text;
 
 	if (strcmp(was->name, b->name)) {
@@ -72,6 +73,37 @@ static bool backend_changed(const struct state_backend *a, const struct state_ba
 {
 	return strcmp(a->name, b->name) || a->weight != b->weight || a->points != b->points || a->state != b->state ||
 	       a->cut != b->cut || a->id != b->id || !same_text(a->zone, b->zone);
+}
+
+static const char *health_does(const struct state_backend *was, const struct state_backend *b)
+{
+	bool took = backend_takes_flows(was), takes = backend_takes_flows(b);
+
+	if (backend_alive(was) && !backend_alive(b))
+		return took ? ", takes no new flows, its old ones are cut" : ", its flows are cut";
+	if (took != takes)
+		return takes ? ", takes flows" : ", takes no new flows";
+	if (b->health == HEALTH_DOWN && b->use == HEALTH_USED && was->health != b->health)
+		return ", and takes flows all the same, as too few are healthy";
+	return "";
+}
+
+static void health_changed(struct plan *p, const struct state_pool *next, size_t pool, const struct state_backend *was,
+			   size_t i)
+{
+	const struct state_backend *b = &next->backend[i];
+	char address[ADDRESS_TEXT], health[32] = "", points[48] = "";
+
+	if (was->health == b->health && was->use == b->use && was->withheld == b->withheld)
+		return;
+	if (was->health != b->health)
+		snprintf(health, sizeof(health), ", %s -> %s", health_status_name(was->health),
+			 health_status_name(b->health));
+	if (backend_takes_flows(b) && (b->withheld || was->withheld))
+		snprintf(points, sizeof(points), ", with %u of its %u points", backend_points(b), b->points);
+	plan_add(p, PLAN_HEALTH, pool, i, NULL, "pool %s: backend %s (%s): health%s%s%s", next->name, b->name,
+		 address_text(&b->address, address), health, health_does(was, b), points);
+	p->operation[p->operations - 1].cuts = backend_alive(was) && !backend_alive(b);
 }
 
 /* cut: what is removed is not left to end its flows. in: may cut one that was leaving before. */
@@ -138,6 +170,8 @@ int plan_pool_operations(struct plan *p, const struct plan_input *in, const stru
 			err = added(p, next, pool, i, index_used, d);
 		else if (b->state != BACKEND_LEAVING && backend_changed(was, b))
 			change_text(p, next, pool, was, i);
+		if (was && b->state != BACKEND_LEAVING)
+			health_changed(p, next, pool, was, i);
 	}
 	if (old && !err)
 		removed(p, in, old, next, pool, cut);

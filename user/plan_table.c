@@ -17,24 +17,49 @@ static int complain(const struct state_pool *next, int err, struct diag *d)
 	return err;
 }
 
-int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag *d)
+/*
+ * Slow start goes by points where a placement has them for each backend, else by weight, in which these two only know
+ * the proportions: multiplied, the weights of all place the others as before.
+ */
+static uint32_t weight_scale(enum config_placement placement, const struct state_pool *next)
+{
+	if (placement != CONFIG_MAGLEV && placement != CONFIG_RENDEZVOUS)
+		return 1;
+	for (size_t i = 0; i < next->backends; i++)
+		if (next->backend[i].withheld)
+			return HEALTH_SLOW_STEPS;
+	return 1;
+}
+
+static uint32_t weight_now(const struct state_backend *b, uint32_t scale)
+{
+	uint64_t weight = (uint64_t)b->weight * scale * (BACKEND_WHOLE - b->withheld) / BACKEND_WHOLE;
+
+	return weight ? (uint32_t)weight : 1;
+}
+
+/* With health a backend has fewer points, or none. */
+static int build(const struct config_pool *c, const struct state_pool *next, bool healthy, struct arcs *out,
+		 struct diag *d)
 {
 	struct placement_member *member = xcalloc(next->backends + 1, sizeof(*member));
 	struct placement_pool pool = { member, next->backends, c->maglev_size };
+	uint32_t scale = weight_scale(c->placement, next);
 	char *why;
 	int err;
 
 	for (size_t i = 0; i < next->backends; i++) {
 		const struct state_backend *b = &next->backend[i];
+		bool takes = healthy ? backend_takes_flows(b) : b->state == BACKEND_UP;
 
 		member[i] = (struct placement_member){
 			.identity = b->identity,
-			.weight = backend_takes_flows(b) ? b->weight : 0,
-			.points = b->points,
+			.weight = !takes ? 0 : healthy ? weight_now(b, scale) : b->weight,
+			.points = healthy ? backend_points(b) : b->points,
 			.id = b->id,
 		};
 	}
-	err = placement_build(placement_of(c->placement), &pool, &next->ring, NULL, &why);
+	err = placement_build(placement_of(c->placement), &pool, out, NULL, &why);
 	free(member);
 	if (why)
 		diag_error(d, "placement", "", "pool %s can't have placement %s: %s", next->name,
@@ -43,6 +68,20 @@ int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag 
 		complain(next, err, d);
 	free(why);
 	return err;
+}
+
+int plan_ring(const struct config_pool *c, struct state_pool *next, struct diag *d)
+{
+	bool whole = true;
+	int err;
+
+	for (size_t i = 0; i < next->backends; i++) {
+		const struct state_backend *b = &next->backend[i];
+
+		whole &= b->state != BACKEND_UP || (b->use == HEALTH_USED && !b->withheld);
+	}
+	err = build(c, next, true, &next->ring, d);
+	return err || whole ? err : build(c, next, false, &next->whole, d);
 }
 
 /* Nothing that is written in the table would differ. */
@@ -122,6 +161,7 @@ static void drop_unneeded(const struct plan_input *in, struct state_pool *next)
 	next->backends = kept;
 	arcs_renumber(&next->arcs, number);
 	arcs_renumber(&next->ring, number);
+	arcs_renumber(&next->whole, number);
 	free(needed);
 	free(number);
 }

@@ -58,6 +58,8 @@ static int write_tables(struct datapath *dp, struct datapath *former, struct sta
 			encode_table(&e, state_table_at(s, i));
 		memcpy(t->outputs, was->outputs, sizeof(t->outputs));
 		t->pending = was->pending;
+		t->daemon_stamp = was->daemon_stamp;
+		t->daemon = was->daemon;
 		t->state = ((was->state >> 1) - 1) << 1; /* so that the revision stays */
 		err = encode_root(&e);
 	}

@@ -19,6 +19,9 @@ struct report {
 	const struct running *running;
 	const struct health *health; /* or NULL */
 	struct old_flows old;
+	const struct ringlb_backend *kernel;
+	bool watched;    /* a daemon checks health */
+	uint32_t silent; /* seconds since it last did */
 };
 
 static double share(uint64_t length)
@@ -69,9 +72,47 @@ static void last_old_packet(struct report *r, const struct state_backend *b)
 		out_string(r->out, "last_old_packet", NULL);
 }
 
+/* What is known is what a daemon found out; when there is none any more it says how things were. */
+static bool stale(const struct report *r, const struct state_backend *b)
+{
+	return b->health != HEALTH_UNCHECKED && !r->watched;
+}
+
+static void report_health(struct report *r, const struct state_backend *b)
+{
+	static const char *const use[] = { [HEALTH_USED] = "used", [HEALTH_WAITS] = "waits", [HEALTH_CUT] = "cut" };
+	struct out *o = r->out;
+
+	out_string(o, "health", health_status_name(b->health));
+	out_string(o, "use", use[b->use]);
+	out_boolean(o, "stale", stale(r, b));
+	if (stale(r, b) && r->silent != UINT32_MAX)
+		out_integer(o, "health_age", r->silent);
+	else
+		out_string(o, "health_age", NULL);
+	out_boolean(o, "resolved", __atomic_load_n(&r->kernel[b->index].next_hop, __ATOMIC_RELAXED) != 0);
+}
+
+static void cell_health(struct report *r, const struct state_backend *b)
+{
+	const char *name = b->use == HEALTH_WAITS ? "waits" : health_status_name(b->health);
+	bool resolved = __atomic_load_n(&r->kernel[b->index].next_hop, __ATOMIC_RELAXED) != 0;
+	enum out_style style = b->health == HEALTH_DOWN ? OUT_BAD : b->health == HEALTH_UP ? OUT_GOOD : OUT_PLAIN;
+	char age[OUT_SECONDS_TEXT];
+
+	if (!resolved)
+		out_cell(r->out, OUT_BAD, "%s, no next hop", name);
+	else if (!stale(r, b))
+		out_cell(r->out, style, "%s", name);
+	else if (r->silent == UINT32_MAX)
+		out_cell(r->out, OUT_WARN, "%s, never checked", name);
+	else
+		out_cell(r->out, OUT_WARN, "%s %s ago", name, out_seconds_text(r->silent, age));
+}
+
 static void report_backend(struct report *r, const struct state_backend *b, uint64_t length)
 {
-	bool up = backend_takes_flows(b);
+	bool up = b->state == BACKEND_UP, takes = backend_takes_flows(b);
 	struct out *o = r->out;
 	char text[ADDRESS_TEXT];
 
@@ -82,8 +123,8 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 	out_integer(o, "weight", b->weight);
 	out_string(o, "zone", b->zone);
 	out_string(o, "state", backend_state_name(b->state));
-	out_string(o, "health", "unchecked");
-	out_integer(o, "points", up ? b->points : 0);
+	report_health(r, b);
+	out_integer(o, "points", backend_points(b));
 	out_real(o, "share", share(length));
 	last_old_packet(r, b);
 	if (up)
@@ -97,7 +138,8 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 	out_cell(o, OUT_PLAIN, "%u", b->weight);
 	out_cell(o, OUT_PLAIN, "%s", b->zone ? b->zone : "");
 	out_cell(o, up ? OUT_GOOD : OUT_WARN, "%s%s", backend_state_name(b->state), b->cut ? ", cut" : "");
-	out_cell(o, OUT_PLAIN, "%u", up ? b->points : 0);
+	cell_health(r, b);
+	out_cell(o, takes || !up ? OUT_PLAIN : OUT_WARN, "%u", backend_points(b));
 	out_cell(o, OUT_PLAIN, "%.2f %%", 100 * share(length));
 	out_row(o);
 }
@@ -123,7 +165,7 @@ static void report_moving(struct report *r, const struct state_pool *p, uint64_t
 		const struct state_backend *b = &p->backend[i];
 		uint32_t last = r->old.last[b->index], wait = old_flows_safe_in(&r->old, b);
 
-		if (backend_takes_flows(b))
+		if (b->state == BACKEND_UP)
 			continue;
 		out_text(o, "%s%s: ", said++ ? "; " : "  ", b->name);
 		if (wait && last)
@@ -152,14 +194,14 @@ static uint64_t settles_now(const struct report *r, const struct config_pool *c,
 
 static void report_pool(struct report *r, const struct config_pool *c, const struct state_pool *p)
 {
-	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "points", "share" };
+	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "health", "points", "share" };
 	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
 	uint64_t can_settle = settles_now(r, c, p), moved = arcs_moved(&p->arcs) - can_settle;
 	struct out *o = r->out;
 
 	arcs_shares(&p->arcs, length, p->backends + 1);
 	for (size_t i = 0; i < p->backends; i++)
-		points += backend_takes_flows(&p->backend[i]) ? p->backend[i].points : 0;
+		points += backend_points(&p->backend[i]);
 	out_object(o, NULL);
 	out_string(o, "name", p->name);
 	out_string(o, "placement", config_placement_name(c->placement));
@@ -172,7 +214,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 	out_text(o, "pool %s: %s, %u vnodes, %llu points%s\n", p->name, config_placement_name(c->placement), c->vnodes,
 		 (unsigned long long)points, points ? "" : " (no backend takes flows: packets are dropped)");
 	out_array(o, "backends");
-	out_table(o, "llrllrr");
+	out_table(o, "llrlllrr");
 	for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
 		out_head(o, "%s", head[i]);
 	/* In the file's order; those that have left it come last. */
@@ -332,7 +374,7 @@ static void report_head(struct report *r, const struct report_options *options)
 	out_integer(o, "generation", s->generation);
 	out_integer(o, "revision", (int64_t)s->revision);
 	out_string(o, "digest", s->digest);
-	out_string(o, "effective_digest", s->digest);
+	out_string(o, "effective_digest", s->effective_digest);
 	out_text(o, "instance %s: generation %u, revision %llu, digest %s\n", options->instance, s->generation,
 		 (unsigned long long)s->revision, s->digest);
 	if (options->verbose)
@@ -346,6 +388,7 @@ int report_running(struct out *o, const struct running *running, const struct re
 	struct plan_interface *interface;
 	const char *pool = options->pool;
 	struct drift own = { 0 };
+	uint32_t backends;
 	size_t interfaces;
 	int err;
 
@@ -361,6 +404,8 @@ int report_running(struct out *o, const struct running *running, const struct re
 	}
 	if (!options->drift)
 		report_drift_read(running, r.old.now, &own);
+	r.kernel = datapath_backends(running->dp, &backends);
+	r.watched = running_watched(running, r.old.now, &r.silent);
 	interface = running_interfaces(running, &interfaces);
 	report_head(&r, options);
 	report_drift(&r, options->drift ? options->drift : &own);

@@ -152,15 +152,27 @@ void running_flows(const struct running *r, uint32_t now, uint32_t *count, uint3
 	free(incarnation);
 }
 
+bool running_watched(const struct running *r, uint32_t now, uint32_t *silent)
+{
+	size_t bytes;
+	const struct ringlb_tables *t = datapath_tables(r->dp, &bytes);
+	uint32_t stamp = __atomic_load_n(&t->daemon_stamp, __ATOMIC_RELAXED);
+
+	*silent = !stamp ? UINT32_MAX : (int32_t)(now - stamp) > 0 ? now - stamp : 0;
+	return t->daemon && *silent <= RUNNING_DAEMON_SILENT;
+}
+
 int running_input(const struct running *r, struct plan_input *in, struct diag *d)
 {
 	uint32_t *flows = xcalloc(RINGLB_MAX_BACKENDS, sizeof(*flows));
 	int err = running_now(r->dp, &in->now);
+	uint32_t silent;
 
 	if (err)
 		diag_error(d, "clock", "", "the program lookup can't be run: %s", strerror(-err));
 	running_flows(r, in->now, flows, NULL);
 	in->running = r->state;
+	in->watched = running_watched(r, in->now, &silent);
 	in->flows = flows;
 	in->interface = running_interfaces(r, &in->interfaces);
 	return err;

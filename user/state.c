@@ -26,6 +26,7 @@ void state_pool_clear(struct state_pool *p)
 	free(p->name);
 	arcs_free(&p->arcs);
 	arcs_free(&p->ring);
+	arcs_free(&p->whole);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -181,12 +182,30 @@ struct state_backend backend_copy(const struct state_backend *b)
 
 bool backend_alive(const struct state_backend *b)
 {
-	return b->state != BACKEND_MAINT && !b->cut;
+	return b->state != BACKEND_MAINT && !b->cut && b->use != HEALTH_CUT;
 }
 
 bool backend_takes_flows(const struct state_backend *b)
 {
-	return b->state == BACKEND_UP;
+	return b->state == BACKEND_UP && b->use == HEALTH_USED;
+}
+
+uint32_t backend_points(const struct state_backend *b)
+{
+	uint64_t points = (uint64_t)b->points * (BACKEND_WHOLE - b->withheld) / BACKEND_WHOLE;
+
+	if (!backend_takes_flows(b))
+		return 0;
+	return points ? (uint32_t)points : 1;
+}
+
+size_t state_pool_healthy(const struct state_pool *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->backends; i++)
+		n += p->backend[i].state == BACKEND_UP && p->backend[i].health != HEALTH_DOWN;
+	return n;
 }
 
 bool backend_same(const struct state_backend *a, const struct state_backend *b)
@@ -210,8 +229,9 @@ struct state_backend *state_pool_find(const struct state_pool *p, const char *na
 }
 
 /* What a pool's arcs say about new flows, whatever the backends are called and however they are numbered. */
-static XXH128_hash_t pool_digest(const struct state_pool *p)
+static XXH128_hash_t pool_digest(const struct state_pool *p, bool effective)
 {
+	const struct arcs *ring = effective || !p->whole.count ? &p->ring : &p->whole;
 	XXH3_state_t *x = XXH3_createState();
 	XXH64_hash_t *owner = xcalloc(p->backends + 1, sizeof(*owner));
 	XXH128_hash_t digest;
@@ -223,8 +243,8 @@ static XXH128_hash_t pool_digest(const struct state_pool *p)
 						XXH3_64bits(b->address.byte, sizeof(b->address.byte)));
 	}
 	XXH3_128bits_reset(x);
-	for (size_t i = 0; i < p->ring.count; i++) {
-		const struct arc *a = &p->ring.arc[i];
+	for (size_t i = 0; i < ring->count; i++) {
+		const struct arc *a = &ring->arc[i];
 		struct {
 			uint64_t last;
 			XXH64_hash_t owner;
@@ -268,7 +288,7 @@ static int service_digest_order(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct service_digest));
 }
 
-void state_digest(const struct state *s, char out[33])
+static void digest(const struct state *s, bool effective, char out[33])
 {
 	static const char label[16] = "ringlb digest 1";
 	const struct config *c = s->config;
@@ -285,7 +305,7 @@ void state_digest(const struct state *s, char out[33])
 	memcpy(text, label, sizeof(text));
 	head.fingerprint = flow_hash_siphash13(key, text, 2);
 	for (size_t i = 0; i < s->pools; i++)
-		pool[i] = pool_digest(&s->pool[i]);
+		pool[i] = pool_digest(&s->pool[i], effective);
 	for (size_t i = 0; i < c->services; i++) {
 		const struct config_service *v = &c->service[i];
 		struct service_digest *d = &service[i];
@@ -310,4 +330,14 @@ void state_digest(const struct state *s, char out[33])
 	XXH3_freeState(x);
 	free(service);
 	free(pool);
+}
+
+void state_digest(const struct state *s, char out[33])
+{
+	digest(s, false, out);
+}
+
+void state_effective_digest(const struct state *s, char out[33])
+{
+	digest(s, true, out);
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "health.h"
 #include "ring.h"
 #include "table.h"
 
@@ -25,6 +26,10 @@ struct state_backend {
 	uint32_t id;     /* what placement `haproxy` hashes; 0: none */
 	enum backend_state state;
 	bool cut;             /* drain: its flows were given up, by --cut or drain_max */
+	/* What its health makes of it: not configuration. All zeros: unchecked, or nothing is known. */
+	enum health_status health;
+	enum health_use use;
+	uint32_t withheld; /* millionths of its points that slow start holds back */
 	uint32_t since;       /* drain, leaving: stamp of when it began; else 0 */
 	uint16_t index;       /* in the map backends; RINGLB_NO_BACKEND: not given yet */
 	uint16_t incarnation; /* from 1 */
@@ -36,7 +41,8 @@ struct state_pool {
 	struct state_backend *backend; /* sorted by identity, then address; arcs' owners are indices in it */
 	size_t backends;
 	struct arcs arcs; /* as they run; the owner STATE_NOBODY(p) is nobody: no backend takes flows */
-	struct arcs ring; /* with every backend that the configuration has up; empty when read back from the kernel */
+	struct arcs ring; /* who is to own: the backends that take flows; empty when read back from the kernel */
+	struct arcs whole; /* likewise, were all healthy: every backend that the configuration has up; empty: as ring */
 	struct table_layout layout;
 	uint32_t region; /* offset of its table in tables; 0: not written yet */
 };
@@ -61,7 +67,8 @@ struct state {
 	struct config *config; /* owned */
 	uint32_t generation;   /* 0: nothing runs */
 	uint64_t revision;
-	char digest[33];         /* hex, see state_digest */
+	char digest[33];           /* hex, see state_digest */
+	char effective_digest[33]; /* the same with health */
 	struct state_pool *pool; /* pool[i] is config->pool[i]'s */
 	size_t pools;
 	struct state_own *own;
@@ -88,13 +95,17 @@ size_t state_tables(const struct state *s);
 struct state_pool *state_table_at(const struct state *s, size_t i);
 /* What a service steers by: its own table or its pool's. */
 const struct state_pool *state_table(const struct state *s, size_t service);
-/* Its flows may still be served: up, draining or leaving, and not cut. */
+/* Its flows may still be served: up, draining or leaving, not cut, and not down. */
 bool backend_alive(const struct state_backend *b);
 /* Copies, strings too. */
 struct state_backend backend_copy(const struct state_backend *b);
 void backend_clear(struct state_backend *b);
-/* Takes part in the ring: gets new flows. */
+/* Takes part in the ring: gets new flows. And with how many points: 0 where it does not. */
 bool backend_takes_flows(const struct state_backend *b);
+uint32_t backend_points(const struct state_backend *b);
+#define BACKEND_WHOLE 1000000u /* millionths */
+/* Backends that are up, and healthy or unchecked: a pool is ready by them. */
+size_t state_pool_healthy(const struct state_pool *p);
 /* The same backend for the kernel and for flows: one identity at one address. And the order of a pool's backends. */
 bool backend_same(const struct state_backend *a, const struct state_backend *b);
 int backend_order(const struct state_backend *a, const struct state_backend *b);
@@ -105,5 +116,7 @@ struct state_backend *state_pool_find(const struct state_pool *p, const char *na
  * backend that the configuration has up. Equal on two balancers exactly when they choose alike for new flows.
  */
 void state_digest(const struct state *s, char out[33]);
+/* The same as things are: by each backend's health, too. */
+void state_effective_digest(const struct state *s, char out[33]);
 
 #endif

@@ -194,8 +194,10 @@ static void print_pool(FILE *o, const struct case_pool *p, bool shuffled)
 	size_t order[CASE_BACKENDS];
 	char text[40];
 
-	fprintf(o, "  - name: %s\n    vnodes: %u\n    drain_max: %s\n    backends:%s\n", p->name, p->vnodes,
-		p->drain_max, p->backends ? "" : " []");
+	fprintf(o, "  - name: %s\n    vnodes: %u\n    drain_max: %s\n", p->name, p->vnodes, p->drain_max);
+	if (p->check)
+		fprintf(o, "    check: %s\n", p->check);
+	fprintf(o, "    backends:%s\n", p->backends ? "" : " []");
 	fill_order(order, p->backends, shuffled);
 	for (size_t i = 0; i < p->backends; i++) {
 		const struct case_backend *b = &p->backend[order[i]];

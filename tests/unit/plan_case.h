@@ -31,6 +31,7 @@ struct case_pool {
 	char name[CASE_NAME];
 	uint32_t vnodes;
 	const char *drain_max;
+	const char *check; /* YAML, or NULL */
 	struct case_backend backend[CASE_BACKENDS];
 	size_t backends;
 };
@@ -72,6 +73,8 @@ struct case_instance {
 	size_t bytes;
 	uint16_t *incarnation; /* by index */
 	char *manifest;
+	const struct health *health; /* what plans are told of it; NULL: nothing */
+	bool watched;
 };
 
 void case_instance_init(struct case_instance *i);

@@ -35,7 +35,13 @@ int case_plan(const struct case_instance *i, struct config *config, struct plan 
 	size_t count = c ? c->interfaces : 0;
 	struct plan_interface *interface = xcalloc(count + 1, sizeof(*interface));
 	const struct plan_input in = {
-		.running = i->running, .config = config, .interface = interface, .interfaces = count, .now = i->now
+		.running = i->running,
+		.config = config,
+		.interface = interface,
+		.interfaces = count,
+		.now = i->now,
+		.health = i->health,
+		.watched = i->watched,
 	};
 	int err;
 
@@ -66,6 +72,9 @@ static void assert_backends_equal(const struct state_backend *a, const struct st
 	assert_int_equal(a->points, b->points);
 	assert_int_equal(a->state, b->state);
 	assert_int_equal(a->cut, b->cut);
+	assert_int_equal(a->health, b->health);
+	assert_int_equal(a->use, b->use);
+	assert_int_equal(a->withheld, b->withheld);
 	assert_int_equal(a->since, b->since);
 	assert_int_equal(a->index, b->index);
 	assert_int_equal(a->incarnation, b->incarnation);
@@ -108,6 +117,7 @@ void case_assert_states_equal(const struct state *a, const struct state *b)
 	assert_int_equal(a->generation, b->generation);
 	assert_int_equal(a->revision, b->revision);
 	assert_string_equal(a->digest, b->digest);
+	assert_string_equal(a->effective_digest, b->effective_digest);
 	assert_int_equal(a->pools, b->pools);
 	assert_int_equal(a->owns, b->owns);
 	for (size_t i = 0; i < state_tables(a); i++)
