@@ -15,7 +15,7 @@ SCDOC      := scdoc
 export PATH := $(PATH):/usr/sbin:/sbin
 BPFTOOL    := bpftool
 
-LIBS     := libbpf yaml-0.1 jansson libmnl libmd libcurl libmicrohttpd
+LIBS     := libbpf yaml-0.1 jansson libmnl libmd libcurl libmicrohttpd libcap-ng
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes $(if $(WERROR),-Werror)
 override CPPFLAGS += -D_GNU_SOURCE -DRINGLB_VERSION='"$(VERSION)"' -I$(B) -Iinclude -Iuser
 # Only for the tests of upgrades to and fro: another number for the layout of the maps.

@@ -382,6 +382,23 @@ struct ringlb_trace_rate {
 };
 
 /*
+ * The program `probe` (probe.bpf.c) sends what a socket with this mark sends to one backend. A mark is fixed bits, bits of
+ * the daemon's device, so that daemons of several instances don't meet, and the backend's index, the key of probe_ways.
+ */
+#define RINGLB_PROBE_MARK 0x52000000u
+#define RINGLB_PROBE_FIXED 0xff000000u
+#define RINGLB_PROBE_DEVICE(ifindex) (((ifindex) & 0xffu) << 16)
+#define RINGLB_PROBE_DEVICE_MASK 0x00ff0000u
+#define RINGLB_PROBE_BACKEND 0xffffu
+
+struct ringlb_probe_way {
+	__u8 forward; /* enum ringlb_forward */
+	__u8 reserved;
+	__be16 gue_port;
+};
+_Static_assert(sizeof(struct ringlb_probe_way) == 4, "ringlb_probe_way");
+
+/*
  * The program `decap` stands alone. Key of its map `decap_from`, a longest-prefix-match trie whose values (__u32) are
  * not looked at: the outer sources whose packets are taken out of their outer header. `length` counts in the mapped
  * address: an IPv4 prefix has 96 more.

@@ -15,7 +15,7 @@ usage() {
 
 packages() {
 	echo gcc make pkgconf libc6-dev linux-libc-dev clang llvm bpftool scdoc \
-		libbpf-dev libcurl4-openssl-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libmicrohttpd-dev libxxhash-dev
+		libbpf-dev libcap-ng-dev libcurl4-openssl-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libmicrohttpd-dev libxxhash-dev
 	echo bash coreutils curl ethtool iproute2 procps python3 util-linux
 	[[ $1 == demo ]] && return
 	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev openssl \

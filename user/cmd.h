@@ -42,7 +42,7 @@ struct cmd {
 };
 
 extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_backend, cmd_history, cmd_rollback,
-	cmd_settle, cmd_show, cmd_lookup, cmd_ring, cmd_tune, cmd_stats, cmd_upgrade, cmd_decap;
+	cmd_settle, cmd_show, cmd_lookup, cmd_ring, cmd_tune, cmd_stats, cmd_upgrade, cmd_decap, cmd_run;
 
 /* What commands share: cmd_common.c. */
 

@@ -126,6 +126,15 @@ int datapath_copy_outputs(struct datapath *dp, struct datapath *former);
 int datapath_carry(struct datapath *dp, const struct datapath *former, bool live);
 
 /*
+ * probe: what leaves by the device with this number goes to one backend, see struct ringlb_probe_way; for dp's tables and
+ * as long as the device lives.
+ */
+struct datapath_probe;
+int datapath_probe_attach(struct datapath *dp, unsigned int ifindex, struct datapath_probe **out, struct diag *d);
+int datapath_probe_way(struct datapath_probe *p, uint32_t backend, enum ringlb_forward forward, uint16_t gue_port);
+void datapath_probe_free(struct datapath_probe *p); /* NULL is fine */
+
+/*
  * decap: its own object, attached and pinned as dir/decap-IFINDEX with its prefixes. It belongs to the host and not to
  * an instance: dir is instance.bpffs. What the kernel says to attaching comes back without a message, as above.
  */

@@ -43,7 +43,7 @@ bool service_ready(const struct state *s, size_t service, const struct plan_inte
 	}
 	for (size_t i = 0; i < p->backends; i++)
 		takers += backend_takes_flows(&p->backend[i]);
-	healthy = checked ? checked->healthy : takers;
+	healthy = checked ? checked->healthy : state_pool_healthy(p);
 	if (!takers)
 		say(reason, "no backend of %s takes flows", c->name);
 	else

@@ -9,8 +9,7 @@
 #define READY_REASON 160
 
 /*
- * interface: those of what runs. health: of the pools, or NULL, and then every backend that takes flows counts as
- * healthy. reason says why or why not; it may be NULL.
+ * interface: those of what runs. health: of the pools, or NULL: then what the last daemon made of it counts, which is in s. reason says why or why not; it may be NULL.
  */
 bool service_ready(const struct state *s, size_t service, const struct plan_interface *interface, size_t interfaces,
 		   const struct health *health, char reason[READY_REASON]);

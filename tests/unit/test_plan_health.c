@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "moved.h"
 #include "plan_case.h"
 #include "random_pool.h"
 

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The daemon's side of its worker: starting it, telling it what to check and to serve, and making sockets for it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon_caps.h"
+#include "daemon_private.h"
+#include "listener.h"
+#include "notify.h"
+
+#define RESTART_MS 1000u
+#define RESULTS_MAX (4u << 20) /* bytes of a message of results */
+#define FILES 4096u
+#define PACKETS_AT_ONCE 64
+
+/* Sockets for echo requests are made while this process still may. */
+static int echo_socket(int family, int protocol)
+{
+	return socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+}
+
+int worker_open(struct daemon *d)
+{
+	struct worker *w = &d->worker;
+	struct rlimit files;
+
+	*w = (struct worker){ .stream = { .fd = -1 }, .packets = -1, .restart = NEVER, .listener = -1 };
+	w->icmp4 = echo_socket(AF_INET, IPPROTO_ICMP);
+	w->icmp6 = echo_socket(AF_INET6, IPPROTO_ICMPV6);
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES) {
+		files.rlim_cur = files.rlim_max < FILES ? files.rlim_max : FILES;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	return 0;
+}
+
+/* Moves a descriptor to its number for the worker; those above are out of the way by then. */
+static void give(int fd, int number)
+{
+	if (fd >= 0)
+		dup2(fd, number);
+	else
+		close(number);
+}
+
+/* In the child, which has only been forked: what it becomes has nothing of this process but these descriptors. */
+__attribute__((noreturn)) static void become_worker(const struct worker *w, int stream, int packets)
+{
+	static char *const argv[] = { "ringlb", "run", "--worker", NULL };
+	int high[4], of[4] = { stream, packets, w->icmp4, w->icmp6 };
+	sigset_t none;
+
+	notify_end();
+	for (int i = 0; i < 4; i++)
+		high[i] = of[i] < 0 ? -1 : fcntl(of[i], F_DUPFD_CLOEXEC, 64);
+	for (int i = 0; i < 4; i++)
+		give(high[i], WIRE_STREAM_FD + i);
+	close_range(WIRE_ICMP6_FD + 1, ~0U, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (caps_none() || prctl(PR_SET_PDEATHSIG, SIGKILL))
+		_exit(1);
+	execv("/proc/self/exe", argv);
+	_exit(1);
+}
+
+static void close_pair(int pair[2])
+{
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void packet(struct worker *w, const struct wire_packet *p, int fd)
+{
+	if (w->packets >= 0)
+		wire_packet_send(w->packets, p, fd);
+}
+
+/* What it needs to know to begin with. */
+static void introduce(struct daemon *d)
+{
+	const struct wire_packet listen = { .kind = WIRE_LISTEN };
+
+	if (d->worker.listener >= 0)
+		packet(&d->worker, &listen, d->worker.listener);
+	worker_checks(d);
+	daemon_snapshot(d);
+}
+
+void worker_start(struct daemon *d)
+{
+	struct worker *w = &d->worker;
+	int stream[2], packets[2];
+	pid_t pid;
+
+	w->restart = d->now + RESTART_MS;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, stream))
+		return;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, packets)) {
+		close_pair(stream);
+		return;
+	}
+	pid = fork();
+	if (!pid)
+		become_worker(w, stream[1], packets[1]);
+	close(stream[1]);
+	close(packets[1]);
+	if (pid < 0) {
+		log_line(LOG_LEVEL_ERROR, "the worker can't be started: %s", strerror(errno));
+		close(stream[0]);
+		close(packets[0]);
+		return;
+	}
+	w->pid = pid;
+	w->restart = NEVER;
+	w->packets = packets[0];
+	wire_init(&w->stream, stream[0], RESULTS_MAX);
+	daemon_poll(d, w->stream.fd, false);
+	daemon_poll(d, w->packets, false);
+	introduce(d);
+}
+
+/* Nothing more is said to it. */
+static void hang_up(struct daemon *d)
+{
+	struct worker *w = &d->worker;
+
+	wire_free(&w->stream);
+	if (w->packets >= 0)
+		close(w->packets);
+	w->packets = -1;
+}
+
+void worker_stop(struct daemon *d)
+{
+	struct worker *w = &d->worker;
+
+	hang_up(d); /* at which it ends */
+	if (w->pid > 0) {
+		kill(w->pid, SIGKILL);
+		waitpid(w->pid, NULL, 0);
+	}
+	w->pid = 0;
+	if (w->listener >= 0)
+		close(w->listener);
+	if (w->icmp4 >= 0)
+		close(w->icmp4);
+	if (w->icmp6 >= 0)
+		close(w->icmp6);
+	free(w->listens);
+	*w = (struct worker){ .stream = { .fd = -1 }, .packets = -1, .restart = NEVER, .listener = -1 };
+}
+
+void worker_ended(struct daemon *d)
+{
+	struct worker *w = &d->worker;
+	int status;
+
+	if (w->pid <= 0 || waitpid(w->pid, &status, WNOHANG) != w->pid)
+		return;
+	w->pid = 0;
+	hang_up(d);
+	w->restart = d->now + RESTART_MS;
+	log_line(LOG_LEVEL_ERROR, "the worker ended (%s %d): no check and no page for a second",
+		 WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* It says what it must not, or nothing: it is ended, and another one started. */
+static void give_up(struct daemon *d)
+{
+	hang_up(d);
+	if (d->worker.pid > 0)
+		kill(d->worker.pid, SIGKILL);
+}
+
+static void take_results(void *context, enum wire_type type, const void *data, size_t length)
+{
+	struct daemon *d = context;
+	struct wire_result r;
+
+	for (size_t at = 0; type == WIRE_RESULTS && length - at >= sizeof(r); at += sizeof(r)) {
+		memcpy(&r, (const char *)data + at, sizeof(r));
+		r.reason[sizeof(r.reason) - 1] = '\0';
+		health_result(&d->health, &(struct health_result){ r.key, r.ok != 0, r.latency_us, r.reason }, d->now);
+	}
+}
+
+void worker_stream(struct daemon *d)
+{
+	struct wire *w = &d->worker.stream;
+	int err = wire_read(w, take_results, d);
+
+	daemon_say_health(d);
+	if (!err)
+		err = wire_flush(w);
+	if (err)
+		give_up(d);
+	else
+		daemon_poll(d, w->fd, wire_waiting(w) > 0);
+}
+
+void worker_say(struct daemon *d, enum wire_type type, const char *text)
+{
+	struct wire *w = &d->worker.stream;
+
+	if (w->fd < 0)
+		return;
+	if (wire_send(w, type, text, strlen(text)))
+		give_up(d);
+	else
+		daemon_poll(d, w->fd, wire_waiting(w) > 0);
+}
+
+/* The first service of the pool, in the file's order; SIZE_MAX: none. */
+static size_t service_of(const struct config *c, size_t pool)
+{
+	for (size_t i = 0; i < c->services; i++)
+		if (c->service[i].pool == pool)
+			return i;
+	return SIZE_MAX;
+}
+
+static json_t *targets_of(const struct daemon *d, size_t pool)
+{
+	const struct config *c = d->running.state->config;
+	const struct config_pool *p = &c->pool[pool];
+	size_t service = service_of(c, pool);
+	json_t *list = json_array();
+	char text[ADDRESS_TEXT];
+
+	for (size_t i = 0; p->check && i < p->backends; i++) {
+		const struct config_backend *b = &p->backend[i];
+		const struct health_backend *h = health_find(&d->health, p->name, b->identity, &b->address);
+		const struct address *to = &b->address;
+
+		if (!h || b->state == CONFIG_MAINT || (p->check->via_service && service == SIZE_MAX))
+			continue;
+		if (p->check->via_service)
+			to = &c->service[service].address;
+		json_array_append_new(list, json_pack("[I, I, s]", (json_int_t)h->id, (json_int_t)pool,
+						      address_text(to, text)));
+	}
+	return list;
+}
+
+void worker_checks(struct daemon *d)
+{
+	struct config shown;
+	json_t *targets = json_array(), *root;
+	char *config = NULL, *text;
+
+	if (d->running.dp) {
+		shown = *d->running.state->config;
+		memset(shown.hash_key, 0, sizeof(shown.hash_key)); /* not the worker's business */
+		shown.hash_key_file = NULL;
+		config = config_emit(&shown, true);
+		for (size_t i = 0; i < shown.pools; i++) {
+			json_t *more = targets_of(d, i);
+
+			json_array_extend(targets, more);
+			json_decref(more);
+		}
+	}
+	root = json_pack("{s:s, s:o}", "config", config ? config : "", "targets", targets);
+	text = json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	free(config);
+	if (text)
+		worker_say(d, WIRE_CHECKS, text);
+	free(text);
+}
+
+static const char *wanted_listener(const struct daemon *d)
+{
+	return d->running.dp ? d->running.state->config->status_listen : d->worker.listens;
+}
+
+void worker_listen(struct daemon *d)
+{
+	const struct wire_packet p = { .kind = WIRE_LISTEN };
+	const char *want = wanted_listener(d);
+	struct worker *w = &d->worker;
+	struct diag diag = { 0 };
+	bool same = want && w->listens && !strcmp(want, w->listens);
+
+	if ((same && w->listener >= 0) || (!want && !w->listens))
+		return;
+	if (!same && w->listener >= 0) {
+		close(w->listener);
+		w->listener = -1;
+		packet(w, &p, -1);
+	}
+	if (want)
+		w->listener = listener_bind(want, &diag);
+	if (!same) { /* what can't be bound is said once, and tried again */
+		log_diag(&diag, "status_listen");
+		free(w->listens);
+		w->listens = want ? xstrdup(want) : NULL;
+	}
+	if (w->listener >= 0) {
+		log_line(LOG_LEVEL_INFO, "serving metrics and the status page at http://%s/", want);
+		packet(w, &p, w->listener);
+	}
+	diag_free(&diag);
+}
+
+static const struct state_backend *backend_of(const struct daemon *d, uint64_t key, size_t *pool)
+{
+	const struct health_backend *h = health_by_id(&d->health, key);
+	const struct state *s = d->running.state;
+
+	for (size_t i = 0; h && d->running.dp && i < s->pools; i++) {
+		if (strcmp(s->pool[i].name, d->health.pool[h->pool].name))
+			continue;
+		*pool = i;
+		for (size_t j = 0; j < s->pool[i].backends; j++) {
+			const struct state_backend *b = &s->pool[i].backend[j];
+
+			if (!strcmp(b->identity, h->identity) && address_equal(&b->address, &h->address))
+				return b;
+		}
+	}
+	return NULL;
+}
+
+/* Nothing is taken for granted of what the worker says. */
+static int make_socket(struct daemon *d, const struct wire_packet *want)
+{
+	const struct state_backend *b;
+	size_t pool, service;
+
+	b = backend_of(d, want->key, &pool);
+	if (!b || !d->running.state->config->pool[pool].check)
+		return -ENOENT;
+	service = service_of(d->running.state->config, pool);
+	if (service == SIZE_MAX || !d->running.state->config->pool[pool].check->via_service)
+		return -ENOENT;
+	return probe_path_socket(d, b, service, want);
+}
+
+void worker_packet(struct daemon *d)
+{
+	struct worker *w = &d->worker;
+
+	for (int i = 0; i < PACKETS_AT_ONCE; i++) {
+		struct wire_packet want, answer = { .kind = WIRE_SOCKET };
+		int fd, made, err = wire_packet_read(w->packets, &want, &fd);
+
+		if (fd >= 0)
+			close(fd); /* nobody asked for it */
+		if (err == -EAGAIN)
+			return;
+		if (err) {
+			give_up(d);
+			return;
+		}
+		if (want.kind != WIRE_WANT_SOCKET)
+			continue;
+		made = make_socket(d, &want);
+		answer.key = want.key;
+		answer.error = made < 0 ? made : 0;
+		packet(w, &answer, made);
+		if (made >= 0)
+			close(made);
+	}
+}
