@@ -65,6 +65,26 @@ static struct address random_address(bool ipv4)
 	return a;
 }
 
+/* Backends' addresses and services' have nothing in common, and no two services' lie in one /24 or /120. */
+static struct address backend_address(bool ipv4)
+{
+	struct address a = random_address(ipv4);
+
+	a.byte[13] &= 0x7f;
+	return a;
+}
+
+static struct address service_address(bool ipv4)
+{
+	static uint16_t number;
+	struct address a = random_address(ipv4);
+
+	number++;
+	a.byte[13] = (uint8_t)(0x80 | number >> 8);
+	a.byte[14] = (uint8_t)number;
+	return a;
+}
+
 static uint64_t random_duration(uint64_t min)
 {
 	static const uint64_t units[] = { 1, 1000, 60000, 3600000 };
@@ -77,16 +97,16 @@ static void random_backend(struct config_backend *b, bool ipv4)
 	b->name = random_name();
 	b->identity = random_below(2) ? xstrdup(b->name) : random_identity();
 	b->zone = random_below(2) ? random_name() : NULL;
-	b->address = random_address(ipv4);
+	b->address = backend_address(ipv4);
 	b->weight = 1 + random_below(random_below(4) ? 10 : 100);
 	b->points = random_below(3) ? 0 : 1 + random_below(1000);
 }
 
 static void random_service(struct config *c, struct config_service *s, bool ipv4, bool tunnels)
 {
-	s->address = random_address(ipv4);
+	s->address = service_address(ipv4);
 	if (random_below(3) == 0) {
-		s->free_bits = 8; /* such addresses differ before */
+		s->free_bits = 8;
 		s->address.byte[15] = 0;
 	}
 	s->port = (uint16_t)random_below(random_below(2) ? 2 : 65536);
