@@ -123,6 +123,38 @@ static int detach_all(struct decap *x)
 	return status;
 }
 
+/* ADDRESS/LENGTH with the bits behind the length cleared; NULL where that is not what is wrong. Owned by the caller. */
+static char *meant_prefix(const char *text)
+{
+	const char *slash = strchr(text, '/');
+	char *host = slash ? xasprintf("%.*s", (int)(slash - text), text) : NULL, *end, text_of[ADDRESS_TEXT];
+	unsigned long length = slash ? strtoul(slash + 1, &end, 10) : 0;
+	struct address a;
+	bool is = host && slash[1] >= '0' && slash[1] <= '9' && !*end && !address_parse(host, &a);
+	unsigned int bits = is && address_is_ipv4(&a) ? 96 : 0;
+
+	free(host);
+	if (!is || length + bits > 128)
+		return NULL;
+	bits += (unsigned int)length;
+	for (unsigned int i = bits; i < 128; i++)
+		a.byte[i / 8] &= (uint8_t)~(0x80 >> i % 8);
+	return xasprintf("%s/%lu", address_text(&a, text_of), length);
+}
+
+static int complain_prefix(struct decap *x, const char *text)
+{
+	char *meant = meant_prefix(text);
+
+	if (meant)
+		cmd_usage(x->cx, x->command, "--from %s: there are bits behind the length: did you mean %s?", text,
+			  meant);
+	else
+		cmd_usage(x->cx, x->command, "--from %s: ADDRESS or ADDRESS/LENGTH is wanted", text);
+	free(meant);
+	return EXIT_BAD;
+}
+
 static int add_prefix(struct decap *x, const char *text)
 {
 	unsigned int length;
@@ -130,6 +162,11 @@ static int add_prefix(struct decap *x, const char *text)
 
 	if (address_parse_prefix(text, &a, &length))
 		return -EINVAL;
+	if (!length)
+		diag_warning(&x->cx->diag, "anyone", "",
+			     "--from %s: whoever can reach this host can have packets from any address taken in: name the "
+			     "balancers alone",
+			     text);
 	x->from = xreallocarray(x->from, x->prefixes + 1, sizeof(*x->from));
 	memcpy(x->from[x->prefixes].address, a.byte, sizeof(a.byte));
 	x->from[x->prefixes++].length = address_is_ipv4(&a) ? 96 + length : length;
@@ -158,6 +195,8 @@ static int arguments(struct decap *x, int argc, char **argv, bool detach)
 			continue;
 		ifindex = if_nametoindex(argv[i]);
 		if (!ifindex) {
+			if (x->prefixes && strchr(argv[i], '/'))
+				return complain_prefix(x, argv[i]);
 			if (strpbrk(argv[i], "/:."))
 				return cmd_usage(x->cx, x->command,
 						 "\"%s\" is neither a prefix (ADDRESS[/LENGTH], no bits behind it) nor "
@@ -202,10 +241,7 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 		else if (c == 'g')
 			status = set_port(&x, optarg);
 		else if (add_prefix(&x, optarg))
-			status = cmd_usage(
-				cx, argv[0],
-				"--from %s: ADDRESS or ADDRESS/LENGTH is wanted, without bits behind the length",
-				optarg);
+			status = complain_prefix(&x, optarg);
 	}
 	if (!status)
 		status = arguments(&x, argc, argv, detach);

@@ -54,16 +54,19 @@ static bool read_options(struct cmd_context *cx, int argc, char **argv, struct c
 
 static int run(struct cmd_context *cx, int argc, char **argv)
 {
-	struct cmd_lookup_options o = { .replicas = 1 };
+	struct cmd_lookup_options o = { 0 };
 	int arguments;
 
 	if (!read_options(cx, argc, argv, &o))
 		return EXIT_BAD;
 	arguments = argc - optind;
+	if (o.distinct_zones && !o.replicas)
+		return cmd_usage(cx, argv[0], "--distinct-zones says something of --replicas only");
+	o.replicas += !o.replicas;
 	if (!o.pool && (o.key || o.placement))
 		return cmd_usage(cx, argv[0], "%s needs --pool", o.key ? "--key" : "--placement");
 	if (o.pool && arguments)
-		return cmd_usage(cx, argv[0], "with --pool it takes a key, and \"%s\" is neither", argv[optind]);
+		return cmd_usage(cx, argv[0], "with --pool the key comes with --key: --key %s, if that is it", argv[optind]);
 	if (o.pool && o.established)
 		return cmd_usage(cx, argv[0], "--established says nothing about a key");
 	if (o.pool && !o.key == !o.list)
@@ -84,7 +87,7 @@ const struct cmd cmd_lookup = {
 		"stand in brackets. Asks the pinned program, without any effect on flows or counters.\n\n"
 		"  --established      a packet of an established connection, instead of one that opens it\n"
 		"  --file FILE        from FILE alone: nothing has to be attached, no privileges are needed\n"
-		"  --from LIST        many at once: a SOURCE on each line of LIST (-: standard input); a line is\n"
+		"  --from LIST        many at once: a SOURCE on each line of LIST (-: standard input), # begins a comment; it is\n"
 		"                     answered by a line, with --json too: SOURCE BACKEND ADDRESS REASON\n"
 		"  --replicas R       the next R distinct backends clockwise from there, or as many as there are\n"
 		"  --distinct-zones   of them, each from another zone while zones last, then the rest\n\n"

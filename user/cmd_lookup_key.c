@@ -25,7 +25,15 @@ static int find_pool(struct key_lookup *l, const struct config *c, const struct 
 	const struct config_pool *p = config_find_pool(c, l->options->pool);
 
 	if (!p) {
-		diag_error(&l->cx->diag, "unknown-pool", "", "no pool \"%s\"", l->options->pool);
+		char *list = xstrdup(""), *longer;
+
+		for (size_t i = 0; i < c->pools; i++, list = longer) {
+			longer = xasprintf("%s%s%s", list, i ? ", " : "", c->pool[i].name);
+			free(list);
+		}
+		diag_error(&l->cx->diag, "unknown-pool", "", "no pool \"%s\": there %s %s", l->options->pool,
+			   c->pools == 1 ? "is" : "are", *list ? list : "none");
+		free(list);
 		return EXIT_BAD;
 	}
 	pool_view_make(p, running ? &running->pool[p - c->pool] : NULL, &l->pool);
@@ -195,7 +203,7 @@ static int from_running(struct key_lookup *l)
 	struct running running;
 	int status;
 
-	if (!cmd_privileged(l->cx, "lookup without --file"))
+	if (!cmd_privileged(l->cx, "lookup"))
 		return EXIT_FAILED;
 	status = cmd_running(l->cx, "lookup", &running);
 	if (status)

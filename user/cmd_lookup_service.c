@@ -233,6 +233,7 @@ static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, s
 	const struct state_backend *b, *previous, *other;
 	struct ringlb_lookup r, r_other;
 	int status = ask_both(l, s, &r, &r_other);
+	uint32_t count;
 
 	if (status)
 		return status;
@@ -245,6 +246,9 @@ static int answer_from_kernel(struct lookup *l, const struct lookup_source *s, s
 			      .moved = r.moved,
 			      .other = other ? other->name : NULL,
 			      .previous = previous ? previous->name : NULL };
+	/* The program asked ends with the choice: whether it can be reached is written beside the backend. */
+	if (b && r.verdict == RINGLB_VERDICT_FORWARDED && !datapath_backends(l->running.dp, &count)[r.backend].next_hop)
+		a->verdict = RINGLB_VERDICT_DROPPED_NO_NEIGHBOUR;
 	if (r.verdict == RINGLB_VERDICT_DROPPED_NO_BACKEND) /* without a ring the data plane does not hash */
 		a->position = lookup_position(&l->target, s);
 	if (b) {
@@ -355,7 +359,7 @@ static int answer_line(void *data, char *line, size_t length, const char *where)
 
 	(void)length;
 	start[strcspn(start, " \t\r")] = '\0';
-	return *start ? answer(data, start, where) : EXIT_DONE;
+	return *start && *start != '#' ? answer(data, start, where) : EXIT_DONE;
 }
 
 int cmd_lookup_service(struct cmd_context *cx, const struct cmd_lookup_options *o, const char *service,

@@ -121,7 +121,7 @@ static int open_pool(struct ring_command *r)
 	int err;
 
 	if (!r->file) {
-		if (!cmd_privileged(r->cx, "ring of what runs (a FILE alone needs no privileges: --file)"))
+		if (!cmd_privileged(r->cx, "ring"))
 			return EXIT_FAILED;
 		err = running_open(&r->cx->instance, &r->running, &r->cx->diag);
 		if (!err) {
@@ -187,7 +187,9 @@ static void shares_text(struct out *o, const struct pool_trial *t, const struct 
 		out_row(o);
 	}
 	out_table_end(o);
-	if (after)
+	if (!is->arcs.count)
+		out_text(o, "no backend takes flows%s\n", after ? " after this change" : "");
+	else if (after)
 		out_text(o, "max/mean %.4f -> %.4f, min/mean %.4f -> %.4f\n", before->balance.max, after->balance.max,
 			 before->balance.min, after->balance.min);
 	else
@@ -259,7 +261,9 @@ static void say(const struct ring_command *r, const struct pool_trial *t, const 
 		out_text(o, " -> %llu", (unsigned long long)after->all_points);
 	out_text(o, " points\n");
 	shares_text(o, t, before, after);
-	if (change)
+	if (change && before->arcs.count && !after->arcs.count)
+		out_text(o, "with this change 100.00 %% of the hash space goes to nobody: new flows are dropped\n");
+	else if (change)
 		cmd_moves_text(r->cx, "with this change", change, t->name);
 }
 

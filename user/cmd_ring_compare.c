@@ -114,6 +114,14 @@ static void cost_cells(struct out *o, const struct compare_cost *c)
 	out_cell(o, c->excess > 0 ? OUT_WARN : OUT_GOOD, "%.2f %%", 100 * c->excess);
 }
 
+static bool takes_flows(const struct pool_trial *t)
+{
+	for (size_t i = 0; i < t->members; i++)
+		if (t->before[i].weight)
+			return true;
+	return false;
+}
+
 static void row(struct out *o, const struct pool_trial *t, const struct compared *c)
 {
 	const struct comparison *f = &c->figures;
@@ -122,8 +130,8 @@ static void row(struct out *o, const struct pool_trial *t, const struct compared
 		return;
 	out_cell(o, OUT_PLAIN, "%s%s", c->placement->name,
 		 c->placement == placement_of(t->config->placement) ? " *" : "");
-	out_cell(o, OUT_PLAIN, "%.4f", f->balance.max);
-	out_cell(o, OUT_PLAIN, "%.4f", f->balance.min);
+	out_cell(o, OUT_PLAIN, takes_flows(t) ? "%.4f" : "-", f->balance.max);
+	out_cell(o, OUT_PLAIN, takes_flows(t) ? "%.4f" : "-", f->balance.min);
 	cost_cells(o, &f->add);
 	cost_cells(o, &f->remove);
 	if (f->remove_worst.known)
@@ -135,7 +143,7 @@ static void row(struct out *o, const struct pool_trial *t, const struct compared
 	if (f->table_bytes)
 		out_cell(o, OUT_PLAIN, "%u", f->table_bytes);
 	else
-		out_cell(o, OUT_PLAIN, "too large");
+		out_cell(o, OUT_PLAIN, takes_flows(t) ? "too large" : "-");
 	out_row(o);
 }
 

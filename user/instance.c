@@ -18,6 +18,7 @@
 #define NAME_MAX_LENGTH 32
 #define HOLDER_TEXT 256
 #define POLL_NANOSECONDS 25000000L
+#define HOLDER_RETRIES 10
 
 static bool name_is_valid(const char *name)
 {
@@ -129,10 +130,16 @@ static void write_holder(int fd, const char *command)
 
 static void complain_locked(const struct instance *i, int fd, struct diag *d)
 {
-	char holder[HOLDER_TEXT], *command;
+	const struct timespec pause = { .tv_nsec = POLL_NANOSECONDS };
+	char holder[HOLDER_TEXT], *command = NULL;
 
-	read_holder(fd, holder);
-	command = strchr(holder, ' ');
+	/* It writes that down right after it has locked. */
+	for (int tries = 0; !command && tries < HOLDER_RETRIES; tries++) {
+		if (tries)
+			nanosleep(&pause, NULL);
+		read_holder(fd, holder);
+		command = strchr(holder, ' ');
+	}
 	if (command) {
 		*command++ = '\0';
 		diag_error(d, "locked", "", "instance %s is locked by PID %s (%s): try again or raise --wait", i->name,

@@ -133,6 +133,18 @@ int lookup_source_parse(const struct lookup_target *t, const char *text, const c
 	bool ipv4 = address_is_ipv4(&t->service->address);
 
 	if (address_parse_port(text, &out->address, &out->port)) {
+		const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : "";
+		size_t digits = strspn(port, "0123456789");
+
+		if (*text != '[' && colon && strchr(text, ':') != colon) {
+			diag_error(d, "bad-source", where,
+				   "source \"%s\": an IPv6 address stands in brackets, as in [2001:db8::7]:40000", text);
+			return -EINVAL;
+		}
+		if (digits && !port[digits] && (digits > 5 || strtoul(port, NULL, 10) > UINT16_MAX)) {
+			diag_error(d, "bad-source", where, "source \"%s\": a port is 65535 at most", text);
+			return -EINVAL;
+		}
 		diag_error(d, "bad-source", where, "source \"%s\": ADDRESS:PORT is wanted, %s", text,
 			   ipv4 ? "as in 198.51.100.7:40000" : "as in [2001:db8::7]:40000");
 		return -EINVAL;

@@ -216,7 +216,8 @@ static int help(struct out *o, const struct cmd *c)
 		return EXIT_DONE;
 	}
 	if (c) {
-		out_text(o, "Usage: ringlb %s %s\n\n%s\n\n%s", c->name, c->usage, c->summary, c->help);
+		out_text(o, "Usage: ringlb %s%s%s\n\n%s\n\n%s", c->name, *c->usage ? " " : "", c->usage, c->summary,
+			 c->help);
 		if (*c->help && c->help[strlen(c->help) - 1] != '\n')
 			out_text(o, "\n");
 		out_text(o, "\nOptions of every command (-i, -j, -q, ...): \"ringlb help\".\n");
@@ -263,6 +264,10 @@ static int run(struct cmd_context *cx, const struct globals *gl, int argc, char 
 		c = find_command(argv[1 + asks], &cx->diag);
 		if (!c)
 			return EXIT_BAD;
+	}
+	if (asks && argc > 3) {
+		diag_error(&cx->diag, "usage", "", "help takes one COMMAND: \"%s\" is one too many", argv[3]);
+		return EXIT_BAD;
 	}
 	if (asks || gl->help)
 		return help(cx->out, c);

@@ -299,6 +299,8 @@ bool out_finish(struct out *o, const struct diag *d)
 	flush(o);
 	if (!o->write_error && !ferror(stdout))
 		return true;
+	if (o->write_error == EPIPE)
+		return false; /* whoever read it has seen enough */
 	fprintf(stderr, "ringlb: cannot write to standard output: %s\n",
 		o->write_error ? strerror(o->write_error) : "what is there is incomplete");
 	return false;

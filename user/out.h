@@ -53,7 +53,7 @@ void out_flush_line(struct out *o);
  * Ends the output: warnings and errors of d go to standard error as "ringlb: WHERE: message", or into the JSON value as
  * {"errors": [{"code", "message", "where"}], "warnings": [...]}; the latter replaces everything else when d has errors
  * (among JSON lines it is the last one).
- * Returns false when standard output could not be written (full disk, closed pipe), after saying so.
+ * Returns false when standard output could not be written, after saying so; of a pipe that was closed nothing is said.
  */
 bool out_finish(struct out *o, const struct diag *d);
 

@@ -22,6 +22,12 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
+/* A placement without points has 0: that is the pool's change, and no backend's. */
+static bool points_changed(const struct state_backend *a, const struct state_backend *b)
+{
+	return a->points && b->points && a->points != b->points;
+}
+
 static void change_text(struct plan *p, const struct state_pool *next, size_t pool, const struct state_backend *was,
 			size_t i)
 {
@@ -39,7 +45,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 		free(old);
 		old = text;
 	}
-	if (was->points != b->points) {
+	if (points_changed(was, b)) {
 		text = xasprintf("%s, points %u -> %u", old, was->points, b->points);
 		free(old);
 		old = text;
@@ -71,7 +77,7 @@ static void change_text(struct plan *p, const struct state_pool *next, size_t po
 
 static bool backend_changed(const struct state_backend *a, const struct state_backend *b)
 {
-	return strcmp(a->name, b->name) || a->weight != b->weight || a->points != b->points || a->state != b->state ||
+	return strcmp(a->name, b->name) || a->weight != b->weight || points_changed(a, b) || a->state != b->state ||
 	       a->cut != b->cut || a->id != b->id || !same_text(a->zone, b->zone);
 }
 

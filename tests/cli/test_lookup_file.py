@@ -134,7 +134,7 @@ def test_a_list_with_bad_lines(ringlb, config):
     ("nosuch", "1.2.3.4:5", "of: www, 192.0.2.10:any/tcp, dns, six, sixth"), ("192.0.2.10:443/sctp", "1.2.3.4:5", "no service"),
     ("192.0.2.11:443/tcp", "1.2.3.4:5", "no service"), ("192.0.2.10:0/tcp", "1.2.3.4:5", "no service"),
     ("192.0.2.10:any/tcp", "1.2.3.4:5", "ADDRESS:PORT/PROTOCOL"), ("www", "[::1]:5", "IPv6"), ("six", "1.2.3.4:5", "IPv4"),
-    ("www", "1.2.3.4", "198.51.100.7:40000"), ("six", "::1:5", "[2001:db8::7]:40000"), ("www", "1.2.3.4:65536", "wanted"),
+    ("www", "1.2.3.4", "198.51.100.7:40000"), ("six", "::1:5", "[2001:db8::7]:40000"), ("www", "1.2.3.4:65536", "65535"),
     ("www", "example.org:80", "wanted")])
 def test_what_cannot_be_asked(ringlb, config, service, source, says):
     said = ringlb("lookup", service, source, "--file", ringlb.write(config), status=2).stderr
@@ -156,3 +156,36 @@ def test_many_are_fast(ringlb, config):
     start = time.monotonic()
     done = ringlb("lookup", "www", "--file", ringlb.write(config), "--from", "-", input=lines)
     assert len(done.stdout.splitlines()) == 10000 and time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize("source, says", [
+    ("fd00::1:400", "stands in brackets"), ("198.51.100.7:99999", "65535 at most"), ("198.51.100.7", "ADDRESS:PORT is wanted")])
+def test_what_is_wrong_with_a_source(ringlb, config, source, says):
+    assert says in ringlb("lookup", "www", source, "--file", ringlb.write(config), status=2).stderr
+
+
+def test_options_that_say_nothing(ringlb, config):
+    file = ringlb.write(config)
+    assert "--replicas" in ringlb("lookup", "www", "198.51.100.7:1", "--distinct-zones", "--file", file, status=2).stderr
+    assert "there is web" in ringlb("lookup", "--pool", "nope", "--key", "k", "--file", file, status=2).stderr
+    assert "--key k" in ringlb("lookup", "--pool", "web", "k", "--file", file, status=2).stderr
+
+
+def test_comments_in_a_list(ringlb, config):
+    done = ringlb("lookup", "www", "--from", "-", "--file", ringlb.write(config), input="# mine\n\n198.51.100.7:1\n",
+                  stdin=None)
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_prefixes_that_are_none(ringlb):
+    assert "did you mean 10.77.0.0/24?" in ringlb("decap", "--from", "10.77.0.1/24", "lo", status=2).stderr
+    assert "did you mean fd00::/64?" in ringlb("decap", "--from", "fd00::1/64", "lo", status=2).stderr
+
+
+def test_a_pool_that_is_empty(ringlb, config):
+    config["pools"][0]["backends"] = config["pools"][0]["backends"][:1]
+    file = ringlb.write(config)
+    said = ringlb("ring", "web", "--file", file, "--without", "a").stdout
+    assert "goes to nobody" in said and "no backend takes flows after this change" in said
+    config["pools"][0]["backends"] = []
+    assert "too large" not in ringlb("ring", "web", "--file", ringlb.write(config), "--compare").stdout

@@ -541,7 +541,7 @@ def test_a_service_moves_to_another_pool(lab):
         assert lab.owners(SERVICE, SOURCES, "--established") == owners
         shown = lab.json("show")["services"][0]
         assert shown["moved"] == 1.0 and {b["name"] for b in shown["moving_from"]} == {"b1", "b2", "b3"}
-        assert "100.0 %, from the pool it had" in lab.ringlb("show").stdout
+        assert "100.00 %, from the pool it had" in lab.ringlb("show").stdout
         assert set(lab.connect(VIP4, 80, "21000-21019").values()) == {"b4"}
         answer = lab.ringlb("lookup", "www", SOURCES[0]).stdout
         assert f"an established flow goes to {owners[SOURCES[0]]}" in answer
@@ -671,3 +671,19 @@ def test_show_tells_what_could_settle(lab):
     assert "still moving" not in lab.ringlb("show").stdout
     lab.ringlb("settle")
     assert of_pool(lab)["can_settle"] == 0
+
+
+def test_lookup_tells_of_a_backend_that_cannot_be_reached(lab):
+    config = config_of(lab, weights=(1,))
+    config["pools"][0]["backends"][0]["address"] = "10.77.0.250"
+    lab.attach(config)
+    assert lab.lookups(SERVICE, SOURCES[:1])[0]["verdict"] == "dropped_no_neighbour"
+    said = lab.ringlb("lookup", SERVICE, SOURCES[0]).stdout
+    assert "reason   ring" in said and "verdict  dropped_no_neighbour" in said
+
+
+def test_another_placement_is_no_change_of_backends(lab):
+    """Its backends have no points: that goes without saying."""
+    lab.attach(config_of(lab))
+    changes = lab.json("plan", lab.write(config_of(lab, placement="maglev")))["changes"]
+    assert changes == ["pool web: placement: ring -> maglev"]
