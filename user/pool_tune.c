@@ -2,6 +2,7 @@
 #include "pool_tune.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,30 @@ static int change_of_running(const struct state_pool *running, struct pool_tuned
 	return err;
 }
 
+/* How far the worst of those that were tuned is from its share. */
+static double worst(const struct config_pool *p, const char *const *only, size_t onlies, const struct pool_shares *s)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < p->backends; i++)
+		for (size_t j = 0; j < onlies; j++)
+			if (!strcmp(p->backend[i].name, only[j]) && fabs(s->share[i].ratio - 1) > most)
+				most = fabs(s->share[i].ratio - 1);
+	return most;
+}
+
+/* A few among many that were tuned together may already be better than what can be found for them alone: they stay. */
+static int keep_the_better(const struct config_pool *p, const char *const *only, size_t onlies, struct pool_tuned *t,
+			   char **why)
+{
+	if (!onlies || worst(p, only, onlies, &t->after) < worst(p, only, onlies, &t->before))
+		return 0;
+	for (size_t i = 0; i < p->backends; i++)
+		t->trial.after[i].points = t->trial.before[i].points;
+	pool_shares_free(&t->after);
+	return pool_shares_make(&t->trial, t->trial.after, placement_of(CONFIG_RING), &t->after, why);
+}
+
 int pool_tune(const struct config_pool *p, const struct state_pool *running, const char *const *only, size_t onlies,
 	      struct pool_tuned *out)
 {
@@ -90,6 +115,8 @@ int pool_tune(const struct config_pool *p, const struct state_pool *running, con
 		err = pool_shares_make(&out->trial, out->trial.before, ring, &out->before, &why);
 	if (!err)
 		err = pool_shares_make(&out->trial, out->trial.after, ring, &out->after, &why);
+	if (!err)
+		err = keep_the_better(p, only, onlies, out, &why);
 	free(why);
 	if (err)
 		return err;

@@ -147,3 +147,12 @@ def test_time(ringlb):
     (pool,) = ringlb.json("tune", file)["pools"]
     assert time.monotonic() - start < 1
     assert pool["before"]["points"] == 40000 and pool["max_over_mean"] <= 1.012
+
+
+def test_only_makes_nothing_worse(ringlb, file):
+    """Of what was tuned together with the others."""
+    ringlb("tune", file, "--write")
+    for names in (["web-1"], ["web-1", "web-2"], ["web-2", "web-3"]):
+        (pool,) = ringlb.json("tune", file, *(a for n in names for a in ("--only", n)))["pools"]
+        off = [max(abs(b["ratio"] - 1) for b in p["backends"] if b["name"] in names) for p in (pool["before"], pool)]
+        assert off[1] <= off[0]
