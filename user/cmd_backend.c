@@ -80,11 +80,12 @@ static struct config *want_of_leaving(struct cmd_change *x, struct config *confi
 
 	if (e->verb == BACKEND_DELETE && (x->cut || x->save))
 		return config;
-	diag_error(&x->cx->diag, "leaving", "",
-		   "backend %s of pool %s is leaving already: it gets no new flow%s; \"backend del %s %s --cut\" ends its old "
-		   "ones now",
-		   e->name, e->pool, e->verb == BACKEND_SET ? ", and \"backend add\" with its address takes it back" : "",
-		   e->pool, e->name);
+	diag_error(
+		&x->cx->diag, "leaving", "",
+		"backend %s of pool %s is leaving already: it gets no new flow%s; \"backend del %s %s --cut\" ends its old "
+		"ones now",
+		e->name, e->pool, e->verb == BACKEND_SET ? ", and \"backend add\" with its address takes it back" : "",
+		e->pool, e->name);
 	config_free(config);
 	return NULL;
 }

@@ -159,6 +159,7 @@ int cmd_change_savable(struct cmd_change *x, const struct state *running)
 		return EXIT_DONE;
 	diag_error(&x->cx->diag, "not-saved", "",
 		   "--save: the file of what runs, %s, is not there any more: nothing was changed; leave "
-		   "--save out to change what runs alone", file);
+		   "--save out to change what runs alone",
+		   file);
 	return EXIT_FAILED;
 }

@@ -72,8 +72,8 @@ bool cmd_privileged(struct cmd_context *cx, const char *command)
 	bpf = admin || (has_capability(data, CAP_BPF) && has_capability(data, CAP_PERFMON));
 	if (net && bpf)
 		return true;
-	diag_error(&cx->diag, "privileges", "", "%s needs %s%s%s: run it as root%s", command, net ? "" : "CAP_NET_ADMIN",
-		   net || bpf ? "" : ", ", bpf ? "" : "CAP_BPF and CAP_PERFMON",
+	diag_error(&cx->diag, "privileges", "", "%s needs %s%s%s: run it as root%s", command,
+		   net ? "" : "CAP_NET_ADMIN", net || bpf ? "" : ", ", bpf ? "" : "CAP_BPF and CAP_PERFMON",
 		   !strcmp(command, "lookup") || !strcmp(command, "ring") ?
 			   "; or ask about a file, which needs no privileges: --file FILE" :
 			   "");

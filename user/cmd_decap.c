@@ -138,7 +138,7 @@ static char *meant_prefix(const char *text)
 		return NULL;
 	bits += (unsigned int)length;
 	for (unsigned int i = bits; i < 128; i++)
-		a.byte[i / 8] &= (uint8_t)~(0x80 >> i % 8);
+		a.byte[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
 	return xasprintf("%s/%lu", address_text(&a, text_of), length);
 }
 
@@ -163,10 +163,11 @@ static int add_prefix(struct decap *x, const char *text)
 	if (address_parse_prefix(text, &a, &length))
 		return -EINVAL;
 	if (!length)
-		diag_warning(&x->cx->diag, "anyone", "",
-			     "--from %s: whoever can reach this host can have packets from any address taken in: name the "
-			     "balancers alone",
-			     text);
+		diag_warning(
+			&x->cx->diag, "anyone", "",
+			"--from %s: whoever can reach this host can have packets from any address taken in: name the "
+			"balancers alone",
+			text);
 	x->from = xreallocarray(x->from, x->prefixes + 1, sizeof(*x->from));
 	memcpy(x->from[x->prefixes].address, a.byte, sizeof(a.byte));
 	x->from[x->prefixes++].length = address_is_ipv4(&a) ? 96 + length : length;

@@ -66,7 +66,8 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 	if (!o.pool && (o.key || o.placement))
 		return cmd_usage(cx, argv[0], "%s needs --pool", o.key ? "--key" : "--placement");
 	if (o.pool && arguments)
-		return cmd_usage(cx, argv[0], "with --pool the key comes with --key: --key %s, if that is it", argv[optind]);
+		return cmd_usage(cx, argv[0], "with --pool the key comes with --key: --key %s, if that is it",
+				 argv[optind]);
 	if (o.pool && o.established)
 		return cmd_usage(cx, argv[0], "--established says nothing about a key");
 	if (o.pool && !o.key == !o.list)

@@ -36,15 +36,17 @@ static void foresee_interfaces(struct cmd_context *cx, const struct plan *plan, 
 		if (if_nametoindex(c->interface[i]))
 			continue;
 		if (gone)
-			diag_warning(&cx->diag, "no-interface", "",
-				     "interface %s is gone: packets no longer come through it; apply attaches it again when it "
-				     "is back",
-				     c->interface[i]);
+			diag_warning(
+				&cx->diag, "no-interface", "",
+				"interface %s is gone: packets no longer come through it; apply attaches it again when it "
+				"is back",
+				c->interface[i]);
 		else
-			diag_warning(&cx->diag, "no-interface", "",
-				     "apply would fail: interface %s: there is none of this name: ip link shows those that there "
-				     "are",
-				     c->interface[i]);
+			diag_warning(
+				&cx->diag, "no-interface", "",
+				"apply would fail: interface %s: there is none of this name: ip link shows those that there "
+				"are",
+				c->interface[i]);
 	}
 	for (size_t i = 0; i < plan->operations; i++) {
 		const struct plan_operation *o = &plan->operation[i];
@@ -53,8 +55,8 @@ static void foresee_interfaces(struct cmd_context *cx, const struct plan *plan, 
 		if (ifindex)
 			datapath_describe(ifindex, who, sizeof(who));
 		if (ifindex && *who)
-			diag_warning(&cx->diag, "busy", "", "apply would fail: interface %s already has an XDP program: %s",
-				     o->subject, who);
+			diag_warning(&cx->diag, "busy", "",
+				     "apply would fail: interface %s already has an XDP program: %s", o->subject, who);
 	}
 }
 

@@ -138,14 +138,16 @@ static void pool_flows_text(struct cmd_context *cx, const struct config_pool *c,
 static void removed_text(struct cmd_context *cx, const struct plan_service *v)
 {
 	if (v->heir)
-		out_text(cx->out,
-			 "service %s: removed: what is sent to %s is for service %s from then on; established flows break "
-			 "where that chooses another backend\n",
-			 v->name, v->where, v->heir);
+		out_text(
+			cx->out,
+			"service %s: removed: what is sent to %s is for service %s from then on; established flows break "
+			"where that chooses another backend\n",
+			v->name, v->where, v->heir);
 	else
-		out_text(cx->out,
-			 "service %s: removed: its established flows break; what is sent to %s is the host's from then on\n",
-			 v->name, v->where);
+		out_text(
+			cx->out,
+			"service %s: removed: its established flows break; what is sent to %s is the host's from then on\n",
+			v->name, v->where);
 }
 
 static void service_text(struct cmd_context *cx, const struct plan_service *v)

@@ -142,15 +142,17 @@ static int attach_failed(struct commit *c, const char *name, unsigned int ifinde
 		by_link = datapath_describe(ifindex, who, sizeof(who));
 		other = by_link ? datapath_holder(c->instance->bpffs, ifindex) : NULL;
 		if (other)
-			diag_error(c->d, "busy", "",
-				   "interface %s: instance %s of ringlb is attached there: \"ringlb -i %s detach\" takes it "
-				   "off",
-				   name, other, other);
+			diag_error(
+				c->d, "busy", "",
+				"interface %s: instance %s of ringlb is attached there: \"ringlb -i %s detach\" takes it "
+				"off",
+				name, other, other);
 		else if (by_link)
-			diag_error(c->d, "busy", "",
-				   "interface %s already has an XDP program%s%s, which a BPF link holds there: the program that "
-				   "put it there takes it off, or \"bpftool link detach id ID\" (bpftool link shows the ID)",
-				   name, who[0] ? ": " : "", who);
+			diag_error(
+				c->d, "busy", "",
+				"interface %s already has an XDP program%s%s, which a BPF link holds there: the program that "
+				"put it there takes it off, or \"bpftool link detach id ID\" (bpftool link shows the ID)",
+				name, who[0] ? ": " : "", who);
 		else
 			diag_error(
 				c->d, "busy", "",

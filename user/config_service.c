@@ -111,6 +111,11 @@ static void read_forward(struct faults *f, const struct node *n, struct config_s
 		if (read_u32(f, v[1], 1, 65535, &port))
 			s->gue_port = (uint16_t)port;
 	}
+	/* One letter from gue, and something else. */
+	if (mode && mode->kind == NODE_TEXT && !strcmp(mode->text, "gre")) {
+		fault(f, mode, "bad-value", "\"gre\": there is no GRE; there are l2, ipip and gue (in UDP)");
+		return;
+	}
 	if (!read_choice(f, mode, config_forward_names, &choice))
 		return;
 	s->forward = (enum ringlb_forward)choice;

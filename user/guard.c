@@ -11,10 +11,11 @@ static void check_move(double limit, const char *what, const char *name, uint64_
 	double share = (double)moved / POSITIONS;
 
 	if (share > limit)
-		diag_error(d, "max-move", "",
-			   "%s %s: %.2f %% would move, and max_move is %.4g %%: change it in smaller steps, or allow this one with "
-			   "--max-move %.4g%%",
-			   what, name, 100 * share, 100 * limit, 100 * share + 0.005);
+		diag_error(
+			d, "max-move", "",
+			"%s %s: %.2f %% would move, and max_move is %.4g %%: change it in smaller steps, or allow this one with "
+			"--max-move %.4g%%",
+			what, name, 100 * share, 100 * limit, 100 * share + 0.005);
 }
 
 /* The stricter of what runs and what is wanted, so that neither a file nor a rollback lifts it by lacking it. */
@@ -44,10 +45,11 @@ static void check_empty(const struct plan *plan, struct diag *d)
 {
 	for (size_t i = 0; i < plan->pools; i++)
 		if (plan->pool[i].emptied)
-			diag_error(d, "empty-pool", "",
-				   "pool %s would have no backend left that takes flows: its new flows would be dropped: "
-				   "--allow-empty if that is meant",
-				   plan->pool[i].name);
+			diag_error(
+				d, "empty-pool", "",
+				"pool %s would have no backend left that takes flows: its new flows would be dropped: "
+				"--allow-empty if that is meant",
+				plan->pool[i].name);
 }
 
 static const struct config_backend *find(const struct config *c, const struct state_edit *e)
@@ -91,8 +93,10 @@ static void check_edits(const struct state *running, const struct plan *plan, st
 		if (kept)
 			continue;
 		text = state_edit_text(e);
-		diag_error(d, "live-edit", "",
-			   "this would undo a change made live: %s: put it into the file, or give it up with --discard-live", text);
+		diag_error(
+			d, "live-edit", "",
+			"this would undo a change made live: %s: put it into the file, or give it up with --discard-live",
+			text);
 		free(text);
 	}
 }
@@ -102,9 +106,10 @@ bool guard_check(const struct guard *g, const struct state *running, const struc
 	size_t before = d->errors;
 
 	if (g->generation >= 0 && (!running || running->generation != g->generation))
-		diag_error(d, "generation", "",
-			   "generation %u runs, not %lld: look at the change since then (ringlb history), and plan anew",
-			   running ? running->generation : 0, (long long)g->generation);
+		diag_error(
+			d, "generation", "",
+			"generation %u runs, not %lld: look at the change since then (ringlb history), and plan anew",
+			running ? running->generation : 0, (long long)g->generation);
 	check_moves(g, running, plan, d);
 	if (!g->allow_empty)
 		check_empty(plan, d);

@@ -10,7 +10,7 @@
 #include "plan.h"
 
 struct guard {
-	double max_move;    /* fraction of a pool; negative: the stricter of the running and the wanted configuration's */
+	double max_move; /* fraction of a pool; negative: the stricter of the running and the wanted configuration's */
 	int64_t generation; /* that must run; negative: any */
 	bool allow_empty, discard_live;
 };

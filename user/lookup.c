@@ -138,7 +138,8 @@ int lookup_source_parse(const struct lookup_target *t, const char *text, const c
 
 		if (*text != '[' && colon && strchr(text, ':') != colon) {
 			diag_error(d, "bad-source", where,
-				   "source \"%s\": an IPv6 address stands in brackets, as in [2001:db8::7]:40000", text);
+				   "source \"%s\": an IPv6 address stands in brackets, as in [2001:db8::7]:40000",
+				   text);
 			return -EINVAL;
 		}
 		if (digits && !port[digits] && (digits > 5 || strtoul(port, NULL, 10) > UINT16_MAX)) {

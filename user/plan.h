@@ -71,7 +71,7 @@ struct plan_service {
 	bool rehashed; /* hash_key or affinity changed: every flow is hashed anew, none is kept */
 	bool removed;  /* or at another address or port from now on: moved is everything */
 	char *where;   /* of a removed one: its address, port and protocol */
-	char *heir;    /* of a removed one: the service that takes its packets from then on; NULL: they are the host's */
+	char *heir; /* of a removed one: the service that takes its packets from then on; NULL: they are the host's */
 	enum ringlb_track track;
 };
 
@@ -103,15 +103,15 @@ struct plan_input {
 		generation; /* the last one in the history, 0 for none: a new one is above it, and above the running one */
 	uint32_t now;       /* stamp */
 	const uint32_t
-		*flows;  /* flow-table entries that name each backend index, RINGLB_MAX_BACKENDS of them; NULL: none */
+		*flows; /* flow-table entries that name each backend index, RINGLB_MAX_BACKENDS of them; NULL: none */
 	/* What is known of the backends' health; NULL, and for those that it doesn't know: they keep what they have. */
 	const struct health *health;
 	bool watched; /* a daemon checks health: a backend that is new to a running pool with a check waits for it */
-	bool cut;        /* what leaves or starts to drain now is cut */
+	bool cut;     /* what leaves or starts to drain now is cut */
 	const char *cut_pool, *cut_backend; /* this one is cut where it drains or leaves, since whenever; or NULL */
-	bool keep_edits; /* the running state's live edits stay: not an apply of a file */
-	bool settle_force;       /* settles every moved arc of settle_pool, whatever its stamp */
-	const char *settle_pool; /* NULL: of every pool */
+	bool keep_edits;                    /* the running state's live edits stay: not an apply of a file */
+	bool settle_force;                  /* settles every moved arc of settle_pool, whatever its stamp */
+	const char *settle_pool;            /* NULL: of every pool */
 };
 
 /* -EINVAL and others with errors in d for what can't be made, else 0. */

@@ -127,14 +127,14 @@ static void removed(struct plan *p, const struct plan_input *in, const struct st
 			continue;
 		address_text(&was->address, text);
 		if (was_leaving)
-			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left%s", old->name,
-				 was->name, text, cuts ? ": its flows are cut" : "");
+			plan_add(p, PLAN_BACKEND_GONE, pool, i, old->name, "pool %s: backend %s (%s) has left%s",
+				 old->name, was->name, text, cuts ? ": its flows are cut" : "");
 		else
 			plan_add(p, PLAN_BACKEND_REMOVE, pool, i, old->name, "pool %s: backend %s removed (%s)%s",
 				 old->name, was->name, text,
-				 is                        ? ", leaving: no new flow, its old ones until they end" :
-				 cuts                      ? ", its flows are cut" :
-							     ", it has no flows");
+				 is   ? ", leaving: no new flow, its old ones until they end" :
+				 cuts ? ", its flows are cut" :
+					", it has no flows");
 		p->operation[p->operations - 1].cuts = cuts;
 	}
 }

@@ -157,8 +157,10 @@ static void report_moving(struct report *r, const struct state_pool *p, uint64_t
 		said++;
 	}
 	if (can_settle) {
-		out_text(o, "%s%.2f %% of %s has been silent for settle_after: the next change, or \"ringlb settle\", ends that",
-			 said ? "; " : "  ", 100 * share(can_settle), p->name);
+		out_text(
+			o,
+			"%s%.2f %% of %s has been silent for settle_after: the next change, or \"ringlb settle\", ends that",
+			said ? "; " : "  ", 100 * share(can_settle), p->name);
 		said++;
 	}
 	for (size_t i = 0; i < p->backends; i++) {
@@ -194,7 +196,9 @@ static uint64_t settles_now(const struct report *r, const struct config_pool *c,
 
 static void report_pool(struct report *r, const struct config_pool *c, const struct state_pool *p)
 {
-	static const char *const head[] = { "backend", "address", "weight", "zone", "state", "health", "points", "share" };
+	static const char *const head[] = {
+		"backend", "address", "weight", "zone", "state", "health", "points", "share"
+	};
 	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
 	uint64_t can_settle = settles_now(r, c, p), moved = arcs_moved(&p->arcs) - can_settle;
 	struct out *o = r->out;
