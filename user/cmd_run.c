@@ -48,10 +48,11 @@ static char *complain(const struct diag *d, const char *file, uint32_t number)
 	for (size_t i = d->count; i--;)
 		if (d->entry[i].level == DIAG_ERROR)
 			first = d->entry[i].message;
-	log_line(LOG_LEVEL_ERROR,
-		 "%s CANNOT BE USED: falling back to the last generation of the history, %u; it runs until the file is right "
-		 "and \"ringlb apply\" was given it",
-		 file, number);
+	log_line(
+		LOG_LEVEL_ERROR,
+		"%s CANNOT BE USED: falling back to the last generation of the history, %u; it runs until the file is right "
+		"and \"ringlb apply\" was given it",
+		file, number);
 	return xasprintf("%s can't be used: %s", file, first);
 }
 
@@ -87,7 +88,8 @@ static int attach(struct cmd_context *cx, struct change *c, const char *file, ch
 	if (datapath_check_bpffs(cx->instance.bpffs, &cx->diag) ||
 	    change_commit(c, *fallback ? "attach, instead of a bad file" : "attach", true, &cx->diag))
 		return EXIT_FAILED;
-	log_line(LOG_LEVEL_NOTICE, "attached: generation %u, digest %s", c->plan.next->generation, c->plan.next->digest);
+	log_line(LOG_LEVEL_NOTICE, "attached: generation %u, digest %s", c->plan.next->generation,
+		 c->plan.next->digest);
 	return EXIT_DONE;
 }
 
@@ -108,8 +110,9 @@ static int begin(struct cmd_context *cx, const char *file, char **fallback)
 	else
 		status = EXIT_DONE;
 	if (!err)
-		log_line(LOG_LEVEL_NOTICE, "instance %s is attached already: going on with generation %u, which is not compared with "
-					   "%s: \"ringlb apply\" makes it what that says",
+		log_line(LOG_LEVEL_NOTICE,
+			 "instance %s is attached already: going on with generation %u, which is not compared with "
+			 "%s: \"ringlb apply\" makes it what that says",
 			 cx->instance.name, c.running.state->generation, file);
 	change_close(&c);
 	instance_unlock(&cx->instance, lock);

@@ -11,8 +11,8 @@
 
 struct daemon_options {
 	const struct instance *instance;
-	const char *file;    /* for reloads, absolute */
-	const char *command; /* for the lock's holder line */
+	const char *file;     /* for reloads, absolute */
+	const char *command;  /* for the lock's holder line */
 	const char *fallback; /* why FILE is not what was attached, for the status; or NULL */
 };
 

@@ -45,7 +45,8 @@ static int become_nobody(void)
 {
 	if (!has(CAP_SETUID) || !has(CAP_SETGID))
 		return 0;
-	return setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ? -errno : 0;
+	return setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ? -errno :
+													      0;
 }
 
 int caps_none(void)

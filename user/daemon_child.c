@@ -172,7 +172,8 @@ void worker_ended(struct daemon *d)
 	hang_up(d);
 	w->restart = d->now + RESTART_MS;
 	log_line(LOG_LEVEL_ERROR, "the worker ended (%s %d): no check and no page for a second",
-		 WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		 WIFSIGNALED(status) ? "signal" : "status",
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 /* It says what it must not, or nothing: it is ended, and another one started. */

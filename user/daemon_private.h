@@ -19,7 +19,7 @@
 struct worker {
 	pid_t pid; /* 0: none */
 	struct wire stream;
-	int packets; /* -1: none */
+	int packets;      /* -1: none */
 	uint64_t restart; /* when there is to be another */
 	int listener;     /* bound, or -1 */
 	char *listens;    /* status_listen that it is bound to, or that can't be bound; NULL: none */

@@ -174,7 +174,8 @@ int probe_path_socket(struct daemon *d, const struct state_backend *b, size_t se
 		err = datapath_probe_way(d->path->program, b->index, v->forward, v->gue_port);
 	if (err)
 		return err;
-	fd = socket(want->domain, want->type | SOCK_CLOEXEC | SOCK_NONBLOCK, want->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
+	fd = socket(want->domain, want->type | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		    want->type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
 	if (fd < 0)
 		return -errno;
 	mark = local ? 0 : mark_of(d->path) | b->index;

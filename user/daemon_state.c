@@ -14,7 +14,8 @@ static struct ringlb_tables *header(const struct daemon *d)
 	return datapath_tables(d->running.dp, &bytes);
 }
 
-static struct health_backend *health_of(const struct daemon *d, const struct state_pool *p, const struct state_backend *b)
+static struct health_backend *health_of(const struct daemon *d, const struct state_pool *p,
+					const struct state_backend *b)
 {
 	return health_find(&d->health, p->name, b->identity, &b->address);
 }
@@ -46,7 +47,8 @@ static void tell_health(struct daemon *d, bool first)
 			struct health_backend *h = health_of(d, &s->pool[i], b);
 
 			if (h && b->state != BACKEND_LEAVING)
-				health_runs(&d->health, h, b->use, 1 - (double)b->withheld / BACKEND_WHOLE, first, d->now);
+				health_runs(&d->health, h, b->use, 1 - (double)b->withheld / BACKEND_WHOLE, first,
+					    d->now);
 		}
 	daemon_say_health(d);
 	if (daemon_health_differs(d))

@@ -148,7 +148,9 @@ int wire_packet_read(int fd, struct wire_packet *p, int *descriptor)
 {
 	struct iovec v = { p, sizeof(*p) };
 	union control control = { 0 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr m = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	const struct cmsghdr *c;
 	ssize_t received;
 

@@ -375,9 +375,9 @@ static int state_read(json_t *root, const void *tables, size_t tables_bytes, str
 	int err;
 
 	if (json_unpack(root, "{s:I, s:I, s:s, s?s, s:s, s?s, s:s, s:o, s:o, s:o, s:o, s:o}", "generation", &generation,
-			"revision", &revision, "digest", &digest, "effective_digest", &effective, "file", &file, "key_file", &key_file, "config",
-			&config, "interfaces", &interfaces, "services", &services, "pools", &pools, "owns", &owns,
-			"edits", &edits))
+			"revision", &revision, "digest", &digest, "effective_digest", &effective, "file", &file,
+			"key_file", &key_file, "config", &config, "interfaces", &interfaces, "services", &services,
+			"pools", &pools, "owns", &owns, "edits", &edits))
 		return -EINVAL;
 	s->generation = (uint32_t)generation;
 	s->revision = (uint64_t)revision;

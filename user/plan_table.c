@@ -54,7 +54,9 @@ static int build(const struct config_pool *c, const struct state_pool *next, boo
 
 		member[i] = (struct placement_member){
 			.identity = b->identity,
-			.weight = !takes ? 0 : healthy ? weight_now(b, scale) : b->weight,
+			.weight = !takes  ? 0 :
+				  healthy ? weight_now(b, scale) :
+					    b->weight,
 			.points = healthy ? backend_points(b) : b->points,
 			.id = b->id,
 		};

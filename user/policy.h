@@ -8,7 +8,7 @@
 #include "neighbour.h"
 
 /* Number of the routing table of a device; the numbers of all of them have the same upper half. */
-#define POLICY_TABLE(ifindex) (0x72620000u | ((ifindex) & 0xffffu))
+#define POLICY_TABLE(ifindex) (0x72620000u | ((ifindex)&0xffffu))
 #define POLICY_TABLES 0x72620000u
 #define POLICY_TABLES_MASK 0xffff0000u
 

@@ -25,11 +25,11 @@ struct state_backend {
 	uint32_t points; /* on the ring when it takes flows */
 	uint32_t id;     /* what placement `haproxy` hashes; 0: none */
 	enum backend_state state;
-	bool cut;             /* drain: its flows were given up, by --cut or drain_max */
+	bool cut; /* drain: its flows were given up, by --cut or drain_max */
 	/* What its health makes of it: not configuration. All zeros: unchecked, or nothing is known. */
 	enum health_status health;
 	enum health_use use;
-	uint32_t withheld; /* millionths of its points that slow start holds back */
+	uint32_t withheld;    /* millionths of its points that slow start holds back */
 	uint32_t since;       /* drain, leaving: stamp of when it began; else 0 */
 	uint16_t index;       /* in the map backends; RINGLB_NO_BACKEND: not given yet */
 	uint16_t incarnation; /* from 1 */
@@ -40,8 +40,8 @@ struct state_pool {
 	char *name;
 	struct state_backend *backend; /* sorted by identity, then address; arcs' owners are indices in it */
 	size_t backends;
-	struct arcs arcs; /* as they run; the owner STATE_NOBODY(p) is nobody: no backend takes flows */
-	struct arcs ring; /* who is to own: the backends that take flows; empty when read back from the kernel */
+	struct arcs arcs;  /* as they run; the owner STATE_NOBODY(p) is nobody: no backend takes flows */
+	struct arcs ring;  /* who is to own: the backends that take flows; empty when read back from the kernel */
 	struct arcs whole; /* likewise, were all healthy: every backend that the configuration has up; empty: as ring */
 	struct table_layout layout;
 	uint32_t region; /* offset of its table in tables; 0: not written yet */
@@ -69,7 +69,7 @@ struct state {
 	uint64_t revision;
 	char digest[33];           /* hex, see state_digest */
 	char effective_digest[33]; /* the same with health */
-	struct state_pool *pool; /* pool[i] is config->pool[i]'s */
+	struct state_pool *pool;   /* pool[i] is config->pool[i]'s */
 	size_t pools;
 	struct state_own *own;
 	size_t owns;

@@ -23,8 +23,8 @@ struct watch {
 static int join(struct mnl_socket *s)
 {
 	static const int group[] = {
-		RTNLGRP_LINK,       RTNLGRP_NEIGH,       RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-		RTNLGRP_IPV4_RULE,  RTNLGRP_IPV6_RULE,   RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+		RTNLGRP_LINK,      RTNLGRP_NEIGH,     RTNLGRP_IPV4_ROUTE,  RTNLGRP_IPV6_ROUTE,
+		RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
 	};
 
 	for (size_t i = 0; i < sizeof(group) / sizeof(*group); i++) {

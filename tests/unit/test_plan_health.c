@@ -293,9 +293,9 @@ static void test_only_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_down_and_up),  cmocka_unit_test(test_stays),
-		cmocka_unit_test(test_slow_start),   cmocka_unit_test(test_new_ones_wait),
-		cmocka_unit_test(test_own_table),    cmocka_unit_test(test_only_said),
+		cmocka_unit_test(test_down_and_up), cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_slow_start),  cmocka_unit_test(test_new_ones_wait),
+		cmocka_unit_test(test_own_table),   cmocka_unit_test(test_only_said),
 	};
 
 	random_start();
