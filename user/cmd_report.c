@@ -80,6 +80,8 @@ void cmd_report_plan_fields(struct out *o, const struct plan_input *in, const st
 		out_real(o, "moved", share(v->moved));
 		out_boolean(o, "rehashed", v->rehashed);
 		out_boolean(o, "removed", v->removed);
+		out_boolean(o, "takes", v->takes);
+		out_boolean(o, "dropped", v->dropped);
 		out_string(o, "track", config_track_name(v->track));
 		out_end(o);
 	}
@@ -154,6 +156,18 @@ static void service_text(struct cmd_context *cx, const struct plan_service *v)
 {
 	if (v->removed)
 		removed_text(cx, v);
+	else if (v->takes)
+		out_text(
+			cx->out,
+			"service %s: what is sent to %s was for service %s until now: established flows break where this "
+			"one chooses another backend\n",
+			v->name, v->where, v->former);
+	else if (v->dropped)
+		out_text(
+			cx->out,
+			"service %s: track: none from now on: established flows in the %.2f %% that is still moving go to "
+			"their new backend at once, and break\n",
+			v->name, 100 * share(v->moved));
 	else if (v->rehashed)
 		out_text(cx->out,
 			 "service %s: every flow is hashed anew: nearly all go to another backend at once, and break\n",

@@ -411,6 +411,7 @@ void plan_free(struct plan *p)
 		free(p->service[i].name);
 		free(p->service[i].where);
 		free(p->service[i].heir);
+		free(p->service[i].former);
 	}
 	free(p->service);
 	free(p->operation);

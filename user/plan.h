@@ -70,8 +70,11 @@ struct plan_service {
 	uint64_t moved;
 	bool rehashed; /* hash_key or affinity changed: every flow is hashed anew, none is kept */
 	bool removed;  /* or at another address or port from now on: moved is everything */
-	char *where;   /* of a removed one: its address, port and protocol */
-	char *heir; /* of a removed one: the service that takes its packets from then on; NULL: they are the host's */
+	bool takes;    /* a new one, whose packets were another's until now: moved is everything */
+	bool dropped;  /* no longer tracked: what is still moving goes to its new backend at once */
+	char *where;   /* of a removed or taking one: its address, port and protocol */
+	char *heir;   /* of a removed one: the service that takes its packets from then on; NULL: they are the host's */
+	char *former; /* of a taking one: the service that had them */
 	enum ringlb_track track;
 };
 

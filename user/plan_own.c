@@ -121,6 +121,16 @@ static void note_move(struct plan *p, const struct config_service *v, uint64_t m
 	};
 }
 
+/* A service that is tracked no longer forgets which of its flows are not with their owners. */
+static void note_dropped(struct plan *p, const struct config_service *v, uint64_t moving)
+{
+	size_t before = p->services;
+
+	note_move(p, v, moving, false);
+	if (p->services > before)
+		p->service[before].dropped = true;
+}
+
 /* The service's own table after the change, if it needs one. elsewhere: this change gives it another pool. */
 static int own_next(struct plan *p, const struct plan_input *in, size_t service, const struct state_pool *old,
 		    bool elsewhere, struct diag *d)
@@ -181,6 +191,8 @@ int plan_owns(struct plan *p, const struct plan_input *in, struct diag *d)
 			continue;
 		}
 		if (v->track == RINGLB_TRACK_NONE) {
+			if (before->track != RINGLB_TRACK_NONE)
+				note_dropped(p, v, arcs_moved(&state_table(in->running, was)->arcs));
 			if (elsewhere)
 				note_move(p, v, moved_between(state_table(in->running, was), &p->next->pool[v->pool]),
 					  false);

@@ -91,13 +91,32 @@ static int index_free(const uint8_t *used)
 	return -ENOSPC;
 }
 
-static void service_added(struct plan *p, const struct config_service *v)
+/* Flows that another service has until now are chosen for anew. */
+static void note_taken(struct plan *p, const struct config *was, const struct config_service *v)
+{
+	const struct config_service *former = config_service_for(was, &v->address, v->port, v->protocol);
+
+	if (!former)
+		return;
+	p->service = xreallocarray(p->service, p->services + 1, sizeof(*p->service));
+	p->service[p->services++] = (struct plan_service){
+		.name = xstrdup(v->name),
+		.moved = 1ull << 32,
+		.takes = true,
+		.where = config_service_default_name(v),
+		.former = xstrdup(former->name),
+		.track = v->track,
+	};
+}
+
+static void service_added(struct plan *p, const struct config *was, const struct config_service *v)
 {
 	char where[80];
 
 	plan_add(p, PLAN_SERVICE_ADD, 0, 0, v->name, "service %s: added, %s to pool %s, forward %s", v->name,
 		 location(v, where, sizeof(where)), p->next->config->pool[v->pool].name,
 		 config_forward_name(v->forward));
+	note_taken(p, was, v);
 }
 
 /* Its flows lose their service, and with it their backends. */
@@ -156,7 +175,7 @@ int plan_services(struct plan *p, const struct plan_input *in, struct diag *d)
 			}
 			used[index] = 1;
 			p->next->service_index[new[j].place] = (uint16_t)index;
-			service_added(p, new[j++].service);
+			service_added(p, was, new[j++].service);
 		} else {
 			p->next->service_index[new[j].place] = running->service_index[old[i].place];
 			text = difference(was, old[i].service, is, new[j].service);

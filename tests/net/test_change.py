@@ -536,7 +536,8 @@ def test_a_service_moves_to_another_pool(lab):
     config["services"][0]["pool"] = "new"
     with lab.traffic(VIP4, 80, "20000-20019", "--keep", "--pause", "0.01") as kept:
         done = lab.json("apply", lab.write(config))
-        assert done["services"] == [{"name": "www", "moved": 1.0, "rehashed": False, "removed": False, "track": "moved"}]
+        assert done["services"] == [{"name": "www", "moved": 1.0, "rehashed": False, "removed": False, "takes": False,
+                                     "dropped": False, "track": "moved"}]
         assert set(lab.owners(SERVICE, SOURCES).values()) == {"b4"}
         assert lab.owners(SERVICE, SOURCES, "--established") == owners
         shown = lab.json("show")["services"][0]
@@ -566,8 +567,39 @@ def test_what_the_plan_says_of_established_flows(lab):
     assert "stay where they are until they end" in lab.ringlb("plan", lab.write(config)).stdout
     config["hash_key"] = "ff" * 16
     plan = lab.json("plan", lab.write(config))
-    assert plan["services"] == [{"name": "www", "moved": 1.0, "rehashed": True, "removed": False, "track": "always"}]
+    assert plan["services"] == [{"name": "www", "moved": 1.0, "rehashed": True, "removed": False, "takes": False,
+                                 "dropped": False, "track": "always"}]
     assert "every flow is hashed anew" in lab.ringlb("plan", lab.config_file).stdout
+
+
+def test_a_plan_does_not_say_that_all_stay_where_a_service_is_tracked_no_longer(lab):
+    config = config_of(lab)
+    lab.attach(config)
+    lab.ringlb("backend", "set", "web", "b2", "--state", "drain")
+    config["pools"][0]["backends"][1]["state"] = "drain"
+    config["services"][0]["track"] = "none"
+    moving = of_pool(lab)["moved"]
+    plan = lab.json("plan", lab.write(config))
+    assert [(s["dropped"], s["moved"]) for s in plan["services"]] == [(True, pytest.approx(moving))]
+    said = lab.ringlb("plan", lab.config_file).stdout
+    assert "all stay" not in said
+    assert f"in the {100 * moving:.2f} % that is still moving go to their new backend at once, and break" in said
+    assert "service www: " in refused(lab, "apply", lab.config_file, "--max-move", "10%")
+
+
+def test_a_plan_does_not_say_that_all_stay_where_a_narrower_service_takes_over(lab):
+    config = config_of(lab, pools=[{**pool(lab), "name": "alt"}])
+    config["services"][0]["address"] = "192.0.2.0/24"
+    lab.attach(config)
+    config["services"].append(service(VIP4, name="narrow", to="alt"))
+    plan = lab.json("plan", lab.write(config))
+    assert [(s["name"], s["takes"], s["moved"]) for s in plan["services"]] == [("narrow", True, 1.0)]
+    said = lab.ringlb("plan", lab.config_file).stdout
+    assert "all stay" not in said
+    assert "what is sent to 192.0.2.10:80/tcp was for service www until now: established flows break where" in said
+    assert "service narrow: " in refused(lab, "apply", lab.config_file, "--max-move", "10%")
+    config["services"][1]["address"] = "198.51.100.1"
+    assert "all stay" in lab.ringlb("plan", lab.write(config)).stdout
 
 
 def test_flow_table_is_told(lab):
