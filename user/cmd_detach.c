@@ -39,7 +39,7 @@ static int remove_unfinished(struct cmd_context *cx)
 static int detach_locked(struct cmd_context *cx)
 {
 	struct diag unread = { 0 };
-	struct running running;
+	struct running running, part = { 0 };
 	size_t errors = cx->diag.errors;
 	bool whole;
 	int err = running_open(&cx->instance, &running, &unread);
@@ -49,7 +49,12 @@ static int detach_locked(struct cmd_context *cx)
 		return remove_unfinished(cx);
 	}
 	whole = !err;
-	err = commit_detach(&cx->instance, whole ? &running : NULL, &cx->diag);
+	/* Neighbours that the kernel keeps fresh for it are in the tables. */
+	if (!whole && running_open_tables(&cx->instance, &part, &unread))
+		diag_warning(&cx->diag, "neighbours", "",
+			     "what ran can't be read: neighbours that the kernel keeps fresh for it may be left: \"ip "
+			     "neigh\" shows them as managed");
+	err = commit_detach(&cx->instance, whole ? &running : part.state ? &part : NULL, &cx->diag);
 	if (err && cx->diag.errors == errors)
 		diag_error(&cx->diag, "detach", "", "cannot remove %s: %s", cx->instance.pins, strerror(-err));
 	cx->changed = !err;
@@ -64,6 +69,7 @@ static int detach_locked(struct cmd_context *cx)
 	}
 	if (whole)
 		running_close(&running);
+	running_close(&part);
 	diag_free(&unread);
 	return err ? EXIT_FAILED : EXIT_DONE;
 }

@@ -22,6 +22,8 @@ struct running {
 int running_open(const struct instance *i, struct running *out, struct diag *d);
 /* The same, also where an older ringlb with another ABI made it: for an upgrade. */
 int running_open_older(const struct instance *i, struct running *out, struct diag *d);
+/* Of pins that are incomplete: the state alone; for what then is left to tidy up. */
+int running_open_tables(const struct instance *i, struct running *out, struct diag *d);
 void running_close(struct running *r);
 /* The pinned link of config interface i of what runs, or NULL. */
 const struct datapath_link *running_link(const struct running *r, size_t interface);

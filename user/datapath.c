@@ -101,16 +101,22 @@ static int map_area(int fd, size_t bytes, struct datapath_area *a)
 	return 0;
 }
 
-int datapath_map_memory(struct datapath *dp)
+int datapath_map_tables(struct datapath *dp)
 {
 	struct bpf_map_info info;
-	int err;
+	int err = map_shape(dp->map[DATAPATH_MAP_TABLES], BPF_MAP_TYPE_ARRAY, 0, &info);
 
-	err = map_shape(dp->map[DATAPATH_MAP_TABLES], BPF_MAP_TYPE_ARRAY, 0, &info);
 	if (err)
 		return err;
 	dp->tables_bytes = info.value_size;
-	err = map_area(dp->map[DATAPATH_MAP_TABLES], info.value_size, &dp->tables);
+	return map_area(dp->map[DATAPATH_MAP_TABLES], info.value_size, &dp->tables);
+}
+
+int datapath_map_memory(struct datapath *dp)
+{
+	struct bpf_map_info info;
+	int err = datapath_map_tables(dp);
+
 	if (err)
 		return err;
 

@@ -51,6 +51,8 @@ int datapath_pin(struct datapath *dp, const char *dir, struct diag *d);
  */
 int datapath_open(const char *dir, struct datapath **out, struct diag *d);
 int datapath_open_older(const char *dir, struct datapath **out, struct diag *d);
+/* Of pins that are incomplete the tables alone, to be read: 0 or -errno with a message. */
+int datapath_open_tables(const char *dir, struct datapath **out, struct diag *d);
 /* Removes every pin in dir and dir itself, links first, whatever state they are in. 0 or -errno. */
 int datapath_unpin(const char *dir, struct diag *d);
 void datapath_free(struct datapath *dp); /* closes; pins stay. NULL is fine */

@@ -190,3 +190,20 @@ int datapath_open_older(const char *dir, struct datapath **out, struct diag *d)
 {
 	return open_pinned(dir, true, out, d);
 }
+
+int datapath_open_tables(const char *dir, struct datapath **out, struct diag *d)
+{
+	struct datapath *dp = datapath_new();
+	int *fd = &dp->map[DATAPATH_MAP_TABLES], err;
+
+	datapath_capture_start();
+	err = open_pin(dir, datapath_map_name[DATAPATH_MAP_TABLES], d, fd);
+	if (!err)
+		err = check_abi(dir, *fd, false, d);
+	if (!err)
+		err = datapath_map_tables(dp);
+	*out = err ? NULL : dp;
+	if (err)
+		datapath_free(dp);
+	return err;
+}

@@ -60,6 +60,8 @@ void datapath_read_version(const struct ringlb_tables *header, char out[RINGLB_V
 bool datapath_shares(const struct datapath *a, const struct datapath *b, enum datapath_map map);
 /* Checks the maps' shapes and maps them into memory. 0; -EPROTO where they are not as this program's are; -errno. */
 int datapath_map_memory(struct datapath *dp);
+/* The same for the tables alone. */
+int datapath_map_tables(struct datapath *dp);
 
 /* Keeps libbpf silent from the call on; what it says goes into a buffer instead. */
 void datapath_capture_start(void);

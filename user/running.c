@@ -88,6 +88,20 @@ int running_open_older(const struct instance *i, struct running *out, struct dia
 	return err ? err : open_state(i, out, d);
 }
 
+int running_open_tables(const struct instance *i, struct running *out, struct diag *d)
+{
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = datapath_open_tables(i->pins, &out->dp, d);
+	if (err)
+		return err;
+	out->state = running_state(out->dp, d);
+	if (!out->state)
+		running_close(out);
+	return out->state ? 0 : -EPROTO;
+}
+
 void running_close(struct running *r)
 {
 	state_free(r->state);

@@ -69,6 +69,18 @@ def test_detach_leaves_nothing(lab):
     lab.connect(VIP4, 80, PORTS)
 
 
+def test_detach_of_incomplete_pins_leaves_nothing(lab):
+    lab.attach(simple(lab))
+    (lab.dir / "bpf/lb/default/lookup").unlink()
+    assert "lookup is missing" in lab.ringlb("show", check=1).stderr
+    lab.ringlb("detach")
+    assert footprint(lab) == NOTHING
+    lab.attach(simple(lab))
+    (lab.dir / "bpf/lb/default/tables").unlink()
+    assert "neighbours that the kernel keeps fresh for it may be left" in lab.ringlb("detach").stderr
+    assert not footprint(lab)["pins"] and not footprint(lab)["xdp"]
+
+
 def test_attach_is_all_or_nothing(lab):
     failed = lab.ringlb("attach", lab.write(simple(lab, interfaces=["eth0", "nosuch0"])), check=None)
     assert failed.returncode in (1, 2) and "nosuch0" in failed.stderr
