@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ int daemon_lock(const struct instance *i, struct diag *d)
 	char *path = lock_path(i), holder[32] = "";
 	int fd, err = 0;
 
+	mkdir(i->run_dir, 0755); /* where it is there already, so much the better */
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		err = -errno;
@@ -183,17 +185,26 @@ static uint64_t next_deadline(const struct daemon *d)
 	return least(due, d->worker.restart);
 }
 
-static void tell_supervisor(struct daemon *d)
+static char *status_of(const struct daemon *d)
 {
 	const struct state *s = d->running.state;
 
 	if (!d->running.dp)
-		notify_send("STATUS=nothing is attached");
-	else if (d->options->fallback)
-		notify_send("STATUS=generation %u runs; FALLBACK: %s", s->generation, d->options->fallback);
-	else
-		notify_send("STATUS=generation %u, revision %llu%s%s", s->generation, (unsigned long long)s->revision,
-			    d->missing ? "; gone: " : "", d->missing ? d->missing : "");
+		return xstrdup("nothing is attached");
+	if (d->options->fallback)
+		return xasprintf("generation %u runs; FALLBACK: %s", s->generation, d->options->fallback);
+	return xasprintf("generation %u, revision %llu%s%s", s->generation, (unsigned long long)s->revision,
+			 d->missing ? "; gone: " : "", d->missing ? d->missing : "");
+}
+
+static void tell_supervisor(struct daemon *d)
+{
+	char *status = status_of(d);
+
+	if (!d->status || strcmp(d->status, status))
+		notify_send("STATUS=%s", status);
+	free(d->status);
+	d->status = status;
 }
 
 static void tick(struct daemon *d)
@@ -290,7 +301,7 @@ static void loop(struct daemon *d)
 {
 	struct epoll_event event[EVENTS];
 
-	while (!d->stop) {
+	while (!d->stop && !d->err) {
 		uint64_t due = next_deadline(d);
 		int wait, count;
 
@@ -320,6 +331,7 @@ static void close_all(struct daemon *d)
 	free(d->warning);
 	free(d->failure);
 	free(d->missing);
+	free(d->status);
 	free(d->reload_message);
 	close(d->epoll);
 	close(d->signals);
@@ -341,6 +353,13 @@ int daemon_run(const struct daemon_options *o)
 		.look = NEVER,
 		.hops_due = NEVER,
 		.watchdog = notify_watchdog_ms(),
+		.worker = { .channel = -1,
+			    .stream = { .fd = -1 },
+			    .packets = -1,
+			    .restart = NEVER,
+			    .listener = -1,
+			    .icmp4 = -1,
+			    .icmp6 = -1 },
 	};
 	int err = open_all(&d);
 
@@ -349,14 +368,13 @@ int daemon_run(const struct daemon_options *o)
 	if (!err)
 		err = worker_open(&d);
 	if (!err)
-		worker_start(&d); /* while it can still become nobody */
-	if (!err)
 		err = caps_keep();
 	if (err) {
 		log_line(LOG_LEVEL_ERROR, "the daemon can't start: %s", strerror(-err));
 		close_all(&d);
 		return err;
 	}
+	worker_start(&d);
 	daemon_learn(&d, true);
 	if (d.running.dp)
 		log_line(LOG_LEVEL_NOTICE, "instance %s: generation %u, revision %llu runs", o->instance->name,
@@ -365,5 +383,5 @@ int daemon_run(const struct daemon_options *o)
 	loop(&d);
 	notify_send("STOPPING=1");
 	close_all(&d);
-	return 0;
+	return d.err;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon_caps.h"
@@ -29,49 +31,111 @@ static int echo_socket(int family, int protocol)
 	return socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
 }
 
+/* Gives descriptors the numbers from WIRE_STREAM_FD on, -1 for none, and closes all others. */
+static void number(int of[4])
+{
+	int high[4];
+
+	for (int i = 0; i < 4; i++)
+		high[i] = of[i] < 0 ? -1 : fcntl(of[i], F_DUPFD_CLOEXEC, 64); /* out of the way */
+	for (int i = 0; i < 4; i++) {
+		of[i] = WIRE_STREAM_FD + i;
+		if (high[i] >= 0) {
+			dup2(high[i], of[i]);
+		} else {
+			close(of[i]);
+			of[i] = -1;
+		}
+	}
+	close_range(WIRE_ICMP6_FD + 1, ~0U, 0);
+}
+
+/* In a process that has only been forked: what it becomes has nothing of it but these descriptors. */
+__attribute__((noreturn)) static void become_worker(int of[4])
+{
+	static char *const argv[] = { "ringlb", "run", "--worker", NULL };
+
+	number(of);
+	if (!prctl(PR_SET_PDEATHSIG, SIGKILL))
+		execv("/proc/self/exe", argv);
+	_exit(1);
+}
+
+static void end_child(pid_t pid)
+{
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+/*
+ * Makes workers, one after the other, as long as the daemon lives, which itself can't: it has no longer what it takes to
+ * become nobody.
+ */
+__attribute__((noreturn)) static void spawn(int channel, int icmp4, int icmp6)
+{
+	int of[4] = { -1, -1, icmp4, icmp6 }, fd;
+	struct wire_packet p;
+	pid_t pid = 0;
+
+	for (;;) {
+		struct pollfd ready = { .fd = channel, .events = POLLIN };
+		int err = poll(&ready, 1, -1) < 0 ? -EAGAIN : wire_packet_read(channel, &p, &fd);
+
+		if (err == -EAGAIN)
+			continue;
+		if (err || fd < 0 || p.kind > 1)
+			break;
+		of[p.kind] = fd;
+		if (p.kind == 0)
+			continue;
+		end_child(pid);
+		pid = fork();
+		if (!pid)
+			become_worker(of);
+		close(of[0]);
+		close(of[1]);
+	}
+	end_child(pid);
+	_exit(0);
+}
+
+static int start_spawner(struct worker *w)
+{
+	int channel[2], of[4] = { -1, -1, w->icmp4, w->icmp6 };
+	sigset_t none;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel))
+		return -errno;
+	of[0] = channel[1];
+	w->spawner = fork();
+	if (!w->spawner) {
+		notify_end();
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		number(of);
+		if (caps_none() || prctl(PR_SET_PDEATHSIG, SIGKILL))
+			_exit(1);
+		spawn(of[0], of[2], of[3]);
+	}
+	close(channel[1]);
+	w->channel = channel[0];
+	return w->spawner < 0 ? -errno : 0;
+}
+
 int worker_open(struct daemon *d)
 {
 	struct worker *w = &d->worker;
 	struct rlimit files;
 
-	*w = (struct worker){ .stream = { .fd = -1 }, .packets = -1, .restart = NEVER, .listener = -1 };
 	w->icmp4 = echo_socket(AF_INET, IPPROTO_ICMP);
 	w->icmp6 = echo_socket(AF_INET6, IPPROTO_ICMPV6);
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES) {
 		files.rlim_cur = files.rlim_max < FILES ? files.rlim_max : FILES;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	return 0;
-}
-
-/* Moves a descriptor to its number for the worker; those above are out of the way by then. */
-static void give(int fd, int number)
-{
-	if (fd >= 0)
-		dup2(fd, number);
-	else
-		close(number);
-}
-
-/* In the child, which has only been forked: what it becomes has nothing of this process but these descriptors. */
-__attribute__((noreturn)) static void become_worker(const struct worker *w, int stream, int packets)
-{
-	static char *const argv[] = { "ringlb", "run", "--worker", NULL };
-	int high[4], of[4] = { stream, packets, w->icmp4, w->icmp6 };
-	sigset_t none;
-
-	notify_end();
-	for (int i = 0; i < 4; i++)
-		high[i] = of[i] < 0 ? -1 : fcntl(of[i], F_DUPFD_CLOEXEC, 64);
-	for (int i = 0; i < 4; i++)
-		give(high[i], WIRE_STREAM_FD + i);
-	close_range(WIRE_ICMP6_FD + 1, ~0U, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (caps_none() || prctl(PR_SET_PDEATHSIG, SIGKILL))
-		_exit(1);
-	execv("/proc/self/exe", argv);
-	_exit(1);
+	return start_spawner(w);
 }
 
 static void close_pair(int pair[2])
@@ -99,9 +163,9 @@ static void introduce(struct daemon *d)
 
 void worker_start(struct daemon *d)
 {
+	const struct wire_packet first = { .kind = 0 }, second = { .kind = 1 };
 	struct worker *w = &d->worker;
 	int stream[2], packets[2];
-	pid_t pid;
 
 	w->restart = d->now + RESTART_MS;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, stream))
@@ -110,18 +174,13 @@ void worker_start(struct daemon *d)
 		close_pair(stream);
 		return;
 	}
-	pid = fork();
-	if (!pid)
-		become_worker(w, stream[1], packets[1]);
-	close(stream[1]);
-	close(packets[1]);
-	if (pid < 0) {
-		log_line(LOG_LEVEL_ERROR, "the worker can't be started: %s", strerror(errno));
-		close(stream[0]);
-		close(packets[0]);
+	if (wire_packet_send(w->channel, &first, stream[1]) || wire_packet_send(w->channel, &second, packets[1])) {
+		close_pair(stream);
+		close_pair(packets);
 		return;
 	}
-	w->pid = pid;
+	close(stream[1]);
+	close(packets[1]);
 	w->restart = NEVER;
 	w->packets = packets[0];
 	wire_init(&w->stream, stream[0], RESULTS_MAX);
@@ -141,47 +200,55 @@ static void hang_up(struct daemon *d)
 	w->packets = -1;
 }
 
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Both end when nobody talks to them any more, and at the latest with this process, which may not kill them. */
+static void wait_for(pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+
+	for (int i = 0; i < 200 && pid > 0 && !waitpid(pid, NULL, WNOHANG); i++)
+		nanosleep(&pause, NULL);
+}
+
 void worker_stop(struct daemon *d)
 {
 	struct worker *w = &d->worker;
 
-	hang_up(d); /* at which it ends */
-	if (w->pid > 0) {
-		kill(w->pid, SIGKILL);
-		waitpid(w->pid, NULL, 0);
-	}
-	w->pid = 0;
-	if (w->listener >= 0)
-		close(w->listener);
-	if (w->icmp4 >= 0)
-		close(w->icmp4);
-	if (w->icmp6 >= 0)
-		close(w->icmp6);
+	hang_up(d);
+	close_if_open(w->channel);
+	wait_for(w->spawner);
+	w->spawner = 0;
+	close_if_open(w->listener);
+	close_if_open(w->icmp4);
+	close_if_open(w->icmp6);
+	w->channel = w->listener = w->icmp4 = w->icmp6 = -1;
 	free(w->listens);
-	*w = (struct worker){ .stream = { .fd = -1 }, .packets = -1, .restart = NEVER, .listener = -1 };
+	w->listens = NULL;
+	w->restart = NEVER;
 }
 
 void worker_ended(struct daemon *d)
 {
 	struct worker *w = &d->worker;
-	int status;
 
-	if (w->pid <= 0 || waitpid(w->pid, &status, WNOHANG) != w->pid)
+	if (w->spawner <= 0 || waitpid(w->spawner, NULL, WNOHANG) != w->spawner)
 		return;
-	w->pid = 0;
-	hang_up(d);
-	w->restart = d->now + RESTART_MS;
-	log_line(LOG_LEVEL_ERROR, "the worker ended (%s %d): no check and no page for a second",
-		 WIFSIGNALED(status) ? "signal" : "status",
-		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	w->spawner = 0;
+	log_line(LOG_LEVEL_ERROR, "the process that makes workers is gone: the daemon ends, packets keep flowing");
+	d->err = -ECHILD;
 }
 
-/* It says what it must not, or nothing: it is ended, and another one started. */
+/* It is gone, or says what it must not: another one takes its place. */
 static void give_up(struct daemon *d)
 {
 	hang_up(d);
-	if (d->worker.pid > 0)
-		kill(d->worker.pid, SIGKILL);
+	d->worker.restart = d->now + RESTART_MS;
+	log_line(LOG_LEVEL_ERROR, "the worker ended: no check and no page for a second");
 }
 
 static void take_results(void *context, enum wire_type type, const void *data, size_t length)

@@ -17,9 +17,10 @@
 
 /* The process that serves and probes. */
 struct worker {
-	pid_t pid; /* 0: none */
-	struct wire stream;
-	int packets;      /* -1: none */
+	pid_t spawner;      /* 0: none */
+	int channel;        /* to it */
+	struct wire stream; /* -1: no worker */
+	int packets;
 	uint64_t restart; /* when there is to be another */
 	int listener;     /* bound, or -1 */
 	char *listens;    /* status_listen that it is bound to, or that can't be bound; NULL: none */
@@ -35,6 +36,7 @@ struct daemon {
 	int epoll, signals, changes; /* descriptors; changes: of the run directory, where locks come and go */
 	uint64_t now;
 	bool stop;
+	int err; /* why it ends; 0: it was told to */
 	/* what runs */
 	struct running running; /* dp NULL: nothing */
 	dev_t device;           /* of the pins */
@@ -46,6 +48,7 @@ struct daemon {
 	size_t warnings;
 	char *failure; /* of the last commit, likewise; NULL: it succeeded */
 	char *missing; /* interfaces, as said; NULL: none */
+	char *status;  /* as the supervisor was told; NULL: not yet */
 	/* what is to be done, and when */
 	uint64_t tick, look, said_due, upkeep, reload;
 	uint64_t blocked; /* until then somebody else has the lock: nothing is tried */
@@ -108,7 +111,7 @@ bool daemon_interfaces(struct daemon *d);
 int worker_open(struct daemon *d); /* before privileges go: what only they can make */
 void worker_start(struct daemon *d);
 void worker_stop(struct daemon *d);
-void worker_ended(struct daemon *d);  /* a child of this process ended, perhaps it */
+void worker_ended(struct daemon *d);  /* a child of this process ended */
 void worker_stream(struct daemon *d); /* something came, or can go */
 void worker_packet(struct daemon *d);
 void worker_checks(struct daemon *d); /* they may be others */

@@ -102,7 +102,7 @@ static void open_running(struct daemon *d, bool *gone)
 		log_diag(&diag, NULL);
 	if (err == -EPROTO) { /* another version's: a daemon of that one is to take over */
 		log_line(LOG_LEVEL_ERROR, "what runs is another version's: this daemon ends");
-		d->stop = true;
+		d->err = -EPROTO;
 	}
 	*gone = err == -ENOENT;
 	d->device = st.st_dev;
@@ -120,6 +120,7 @@ void daemon_learn(struct daemon *d, bool learns)
 			log_line(LOG_LEVEL_WARNING,
 				 "instance %s was detached: nothing is steered any more; waiting for an attach",
 				 d->instance->name);
+		worker_checks(d);
 		return;
 	}
 	d->known = true;

@@ -22,6 +22,10 @@ def until(condition, seconds, what):
     return result
 
 
+def children(pid):
+    return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 class Daemon:
     def __init__(self, lab, file):
         self.lab, self.file = lab, file
@@ -62,8 +66,9 @@ class Daemon:
         return self.process.wait(20)
 
     def worker(self):
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(p) for p in children.read_text().split()]
+        """The process that serves and probes; None while there is none."""
+        [spawner] = children(self.process.pid)
+        return next(iter(children(spawner)), None)
 
 
 @contextlib.contextmanager
@@ -117,8 +122,7 @@ http {{
                                 check=None).returncode
 
     def pids(self):
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return [self.process.pid, *map(int, children.split())]
+        return [self.process.pid, *children(self.process.pid)]
 
     def send(self, number):
         for pid in self.pids():
