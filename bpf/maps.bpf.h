@@ -78,6 +78,18 @@ struct {
 	__uint(value_size, sizeof(struct ringlb_carried));
 } carried SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RINGLB_TRACES_BYTES);
+} traces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ringlb_trace_rate);
+} trace_rate SEC(".maps");
+
 /* Slot of struct ringlb_tables.outputs -> interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);

@@ -15,6 +15,7 @@
 #include "flows.bpf.h"
 #include "forward.bpf.h"
 #include "count.bpf.h"
+#include "trace.bpf.h"
 
 /*
  * Parse, service, hash, owner: what both programs do. In an ordinary arc nothing is read or written besides; `writes`,
@@ -45,10 +46,9 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 }
 
 /* The whole way of a packet. *action is what to do with it where the verdict is "forwarded". */
-static __always_inline enum ringlb_verdict steer(struct xdp_md *ctx, struct choice *c, int *action)
+static __always_inline enum ringlb_verdict steer(struct xdp_md *ctx, struct packet *p, struct choice *c, int *action)
 {
-	struct packet p;
-	enum ringlb_verdict verdict = choose(ctx, &p, c, true);
+	enum ringlb_verdict verdict = choose(ctx, p, c, true);
 	struct ringlb_backend *b;
 
 	if (verdict != GO_ON)
@@ -56,11 +56,11 @@ static __always_inline enum ringlb_verdict steer(struct xdp_md *ctx, struct choi
 	b = bpf_map_lookup_elem(&backends, &c->backend);
 	if (!b)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
-	verdict = forward(ctx, &p, c, b, action);
+	verdict = forward(ctx, p, c, b, action);
 	if (verdict != GO_ON)
 		return verdict;
-	count_frame(&service_stats, c->service->index, p.frame);
-	count_frame(&backend_stats, c->backend, p.frame);
+	count_frame(&service_stats, c->service->index, p->frame);
+	count_frame(&backend_stats, c->backend, p->frame);
 	return RINGLB_VERDICT_FORWARDED;
 }
 
@@ -85,13 +85,16 @@ int prog(struct xdp_md *ctx)
 {
 	enum ringlb_verdict verdict;
 	int action = XDP_ABORTED;
+	struct packet p;
 	struct choice c;
 	__u64 state;
 
 	if (!begin(&c, &state))
 		return XDP_ABORTED;
-	verdict = steer(ctx, &c, &action);
+	verdict = steer(ctx, &p, &c, &action);
 	count_verdict(verdict);
+	if (is_traced(&c, verdict))
+		trace(ctx, &p, &c, verdict);
 	if (verdict == RINGLB_VERDICT_FORWARDED)
 		return action;
 	return RINGLB_VERDICT_IS_DROP(verdict) ? XDP_DROP : XDP_PASS;

@@ -358,7 +358,7 @@ _Static_assert(sizeof(struct ringlb_lookup) == 32, "ringlb_lookup");
  * link-layer header then, and its outer header.
  */
 #define RINGLB_TRACE_BYTES 256u
-#define RINGLB_TRACES_BYTES (1u << 18) /* of the ring buffer */
+#define RINGLB_TRACES_BYTES (1u << 16) /* of the ring buffer */
 #define RINGLB_TRACES_A_SECOND 1000u   /* at most, on each CPU */
 struct ringlb_trace {
 	__u64 time;     /* monotonic clock, ns */

@@ -42,7 +42,7 @@ struct cmd {
 };
 
 extern const struct cmd cmd_check, cmd_attach, cmd_detach, cmd_plan, cmd_apply, cmd_backend, cmd_history, cmd_rollback,
-	cmd_settle, cmd_show, cmd_lookup, cmd_ring, cmd_tune, cmd_stats, cmd_upgrade, cmd_decap, cmd_run;
+	cmd_settle, cmd_show, cmd_lookup, cmd_ring, cmd_tune, cmd_stats, cmd_trace, cmd_upgrade, cmd_decap, cmd_run;
 
 /* What commands share: cmd_common.c. */
 
@@ -128,7 +128,7 @@ enum { CMD_MAX_MOVE = 1000, CMD_IF_GENERATION, CMD_ALLOW_EMPTY, CMD_NO_RECORD, C
 		"no-record", no_argument, NULL, CMD_NO_RECORD                                                          \
 	}
 #define CMD_CHANGE_HELP                                                                                                \
-	"  --max-move PCT       allow so much of a pool or service to move, whatever max_move says\n"                              \
+	"  --max-move PCT       allow so much of a pool or service to move, whatever max_move says\n"                  \
 	"  --if-generation N    only if generation N runs\n"                                                           \
 	"  --allow-empty        also if a pool is left without a backend that takes flows\n"                           \
 	"  --no-record          leave this generation out of the history\n"

@@ -101,6 +101,20 @@ int datapath_clear_backend_counter(struct datapath *dp, uint16_t index);
 int datapath_clear_service_counter(struct datapath *dp, uint16_t index);
 
 /*
+ * Packets that are traced: datapath_trace.c. Each is handed to the function during datapath_trace_poll, which returns how
+ * many there were, or -errno (-EINTR after a signal). Only one may be open at a time for all processes.
+ */
+struct datapath_trace;
+int datapath_trace_open(struct datapath *dp, void (*packet)(const struct ringlb_trace *t, void *arg), void *arg,
+			struct datapath_trace **out);
+int datapath_trace_poll(struct datapath_trace *t, int timeout_ms);
+void datapath_trace_close(struct datapath_trace *t); /* NULL is fine */
+/* Which verdicts are to be traced, a bit each, until the stamp comes. */
+void datapath_trace_want(struct datapath *dp, uint64_t verdicts, uint32_t until);
+/* Packets that the limit, or a full buffer, has left out since the maps were made. */
+int datapath_trace_left_out(struct datapath *dp, uint64_t *out);
+
+/*
  * One datapath takes the place of another: datapath_replace.c. The new one's pins are made in NAME~new, with the links
  * in both; the two directories change names, which is the moment of the change; the links get the new program; the
  * former's pins are removed. See replace.h for what is copied when.

@@ -14,6 +14,8 @@
 	X(VERDICTS, "verdicts")                                                                                        \
 	X(SERVICE_STATS, "service_stats")                                                                              \
 	X(BACKEND_STATS, "backend_stats")                                                                              \
+	X(TRACES, "traces")                                                                                            \
+	X(TRACE_RATE, "trace_rate")                                                                                    \
 	X(CARRIED, "carried")                                                                                          \
 	X(OUTPUTS, "outputs")
 

@@ -15,9 +15,9 @@
 #endif
 
 static const struct cmd *const commands[] = {
-	&cmd_check,   &cmd_attach,   &cmd_detach,  &cmd_plan,  &cmd_apply,  &cmd_backend,
-	&cmd_history, &cmd_rollback, &cmd_settle,  &cmd_show,  &cmd_lookup, &cmd_ring,
-	&cmd_tune,    &cmd_stats,    &cmd_upgrade, &cmd_decap, &cmd_run,
+	&cmd_check,   &cmd_attach,   &cmd_detach, &cmd_plan,    &cmd_apply,  &cmd_backend,
+	&cmd_history, &cmd_rollback, &cmd_settle, &cmd_show,    &cmd_lookup, &cmd_ring,
+	&cmd_tune,    &cmd_stats,    &cmd_trace,  &cmd_upgrade, &cmd_decap,  &cmd_run,
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 

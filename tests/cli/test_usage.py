@@ -10,7 +10,7 @@ import pytest
 from conftest import PROGRAM, TOP
 
 COMMANDS = ["check", "attach", "detach", "plan", "apply", "backend", "history", "rollback", "settle", "show", "lookup", "ring", "tune", "stats",
-            "upgrade", "decap", "run"]
+            "trace", "upgrade", "decap", "run"]
 
 
 def test_help_lists_every_command(ringlb):
