@@ -46,7 +46,7 @@ class Listener:
             connection.close()
 
     def connect(self, source="127.0.0.1"):
-        return socket.create_connection((self.address, self.port), timeout=20, source_address=(source, 0))
+        return socket.create_connection((self.address, self.port), timeout=60, source_address=(source, 0))
 
     def connections(self):
         """Descriptors that it has open; a dozen are not connections."""

@@ -119,7 +119,7 @@ def test_reader_that_does_not_read(listener):
 
 def test_many_connections(listener):
     """All places of one address taken by connections that say nothing: others get theirs."""
-    idle, start = [], time.monotonic()
+    idle = []
     for _ in range(3 * CONNECTIONS):
         try:
             idle.append(listener.connect())
@@ -135,7 +135,7 @@ def test_many_connections(listener):
         s.connect_ex((listener.address, listener.port))
         idle.append(s)
     assert listener.connections() <= CONNECTIONS + 16
-    assert answers(listener, "127.0.0.3") and time.monotonic() - start < 15
+    assert answers(listener, "127.0.0.3")  # a refused SYN is sent again after 1, 3, 7, 15 s: no limit of its own
     for s in idle:
         s.close()
     assert answers(listener, "127.0.0.1")
