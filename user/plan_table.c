@@ -168,6 +168,17 @@ static void drop_unneeded(const struct plan_input *in, struct state_pool *next)
 	free(number);
 }
 
+/* Seconds of silence after which arcs settle: flows were promised what ran until this change, too. */
+static uint32_t settle_seconds(const struct plan_input *in, const struct config_pool *c)
+{
+	const struct config_pool *was = in->running ? config_find_pool(in->running->config, c->name) : NULL;
+	uint64_t ms = c->settle_after_ms;
+
+	if (was && was->settle_after_ms > ms)
+		ms = was->settle_after_ms;
+	return (uint32_t)((ms + 999) / 1000);
+}
+
 int plan_arcs(const struct plan_input *in, const struct state_pool *old, const struct config_pool *c, bool keep,
 	      struct state_pool *next, uint64_t *settled, struct diag *d)
 {
@@ -179,7 +190,7 @@ int plan_arcs(const struct plan_input *in, const struct state_pool *old, const s
 		err = arcs_copy(&old->arcs, &was);
 	if (!err && keep && was.count) {
 		moved = arcs_moved(&was);
-		arcs_settle(&was, in->now, (uint32_t)((c->settle_after_ms + 999) / 1000),
+		arcs_settle(&was, in->now, settle_seconds(in, c),
 			    in->settle_force && (!in->settle_pool || !strcmp(in->settle_pool, next->name)));
 		if (settled)
 			*settled = moved - arcs_moved(&was);

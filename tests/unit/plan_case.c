@@ -195,6 +195,8 @@ static void print_pool(FILE *o, const struct case_pool *p, bool shuffled)
 	char text[40];
 
 	fprintf(o, "  - name: %s\n    vnodes: %u\n    drain_max: %s\n", p->name, p->vnodes, p->drain_max);
+	if (p->settle_after)
+		fprintf(o, "    settle_after: %s\n", p->settle_after);
 	if (p->check)
 		fprintf(o, "    check: %s\n", p->check);
 	fprintf(o, "    backends:%s\n", p->backends ? "" : " []");

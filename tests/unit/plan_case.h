@@ -31,7 +31,8 @@ struct case_pool {
 	char name[CASE_NAME];
 	uint32_t vnodes;
 	const char *drain_max;
-	const char *check; /* YAML, or NULL */
+	const char *check;        /* YAML, or NULL */
+	const char *settle_after; /* or NULL: the default, 15 minutes */
 	struct case_backend backend[CASE_BACKENDS];
 	size_t backends;
 };

@@ -212,6 +212,27 @@ static void test_backend_removed(void **state)
 	step_end(&s);
 }
 
+/* What runs promised a longer silence: the change that shortens it gives nothing up yet. */
+static void test_settle_after_shortened(void **state)
+{
+	struct step s;
+
+	(void)state;
+	step_start(&s);
+	case_backend_remove(&s.c.pool[0], 1);
+	case_apply(&s.i, &s.c);
+	s.i.now += 100;
+	s.c.pool[0].settle_after = "2s";
+	step_plan(&s);
+	assert_int_equal(case_count(&s.p, PLAN_SETTLE), 0);
+	assert_true(case_plan_pool(&s.p, "web")->settling);
+	case_commit(&s.i, &s.p);
+	plan_free(&s.p);
+	step_plan(&s);
+	assert_int_equal(case_count(&s.p, PLAN_SETTLE), 1);
+	step_end(&s);
+}
+
 static void test_backend_removed_at_once(void **state)
 {
 	char name[CASE_NAME];
@@ -476,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_backend_weight),
 		cmocka_unit_test(test_backend_moved),
 		cmocka_unit_test(test_backend_removed),
+		cmocka_unit_test(test_settle_after_shortened),
 		cmocka_unit_test(test_backend_removed_at_once),
 		cmocka_unit_test(test_pools),
 		cmocka_unit_test(test_empty_pool),
