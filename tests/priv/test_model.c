@@ -3,7 +3,7 @@
  * Random sequences of changes, with connections that live through them, against the model (tests/model): the plan, the
  * arcs, the encoded tables and the data plane's program as they are, event by event. What the balancer did is written to
  * tests/model/replay.py, which does the same by the model; here every living connection is held to its backend.
- * RINGLB_MODEL_SEQUENCES: how many, 100; RINGLB_FULL: 1,000. As root.
+ * RINGLB_MODEL_SEQUENCES: how many, 100; RINGLB_FULL: 1,000. As root, in the tree's top directory.
  */
 #include <setjmp.h>
 #include <signal.h>
