@@ -35,7 +35,8 @@
  */
 #define RINGLB_VERDICTS(X)                                                                                             \
 	X(FORWARDED, "forwarded", "sent to a backend", "")                                                             \
-	X(PASSED_NO_SERVICE, "passed_no_service", "for no service, at no address or port of one: left to the host", "") \
+	X(PASSED_NO_SERVICE, "passed_no_service", "for no service, at no address or port of one: left to the host",    \
+	  "")                                                                                                          \
 	X(PASSED_NOT_IP, "passed_not_ip", "neither IPv4 nor IPv6 (ARP and the like): left to the host", "")            \
 	X(PASSED_PROTOCOL, "passed_protocol",                                                                          \
 	  "for a service address, but of a protocol that no service is for: left to the host", "")                     \
@@ -168,7 +169,7 @@ struct ringlb_tables {
 	__u64 trace;                       /* packets with verdict v are traced where bit v is set; 0: nobody traces */
 	struct ringlb_root roots[2];
 	struct ringlb_output outputs[RINGLB_MAX_OUTPUTS];
-	__u32 trace_until; /* the stamp from which on nobody reads the traces any more */
+	__u32 trace_until;  /* the stamp from which on nobody reads the traces any more */
 	__u32 daemon_stamp; /* of the last round of a daemon, which looks after health; 0: there was none */
 	__u32 daemon;       /* 1: one runs, or was killed */
 	__u32 reserved;
@@ -387,7 +388,7 @@ struct ringlb_trace_rate {
  */
 #define RINGLB_PROBE_MARK 0x52000000u
 #define RINGLB_PROBE_FIXED 0xff000000u
-#define RINGLB_PROBE_DEVICE(ifindex) (((ifindex) & 0xffu) << 16)
+#define RINGLB_PROBE_DEVICE(ifindex) (((ifindex)&0xffu) << 16)
 #define RINGLB_PROBE_DEVICE_MASK 0x00ff0000u
 #define RINGLB_PROBE_BACKEND 0xffffu
 

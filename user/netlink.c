@@ -88,7 +88,8 @@ int netlink_talk(struct netlink *nl, struct netlink_request *r, netlink_answer_f
 	bool interrupted;
 	int err, attempts = 0;
 
-	if ((r->header.nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP) /* its bits, one by one, mean other things to a change */
+	if ((r->header.nlmsg_flags & NLM_F_DUMP) !=
+	    NLM_F_DUMP) /* its bits, one by one, mean other things to a change */
 		r->header.nlmsg_flags |= NLM_F_ACK;
 	do {
 		interrupted = false;
