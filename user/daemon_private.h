@@ -107,6 +107,9 @@ int daemon_hops_refresh(struct daemon *d);
 /* Whether an interface of what runs is back, or not as it should be; says which are gone. */
 bool daemon_interfaces(struct daemon *d);
 
+/* daemon_spawn.c: starts what makes workers; what it is sent are the two ends of one, numbered 0 and 1. 0 or -errno. */
+int spawner_start(struct worker *w);
+
 /* daemon_child.c */
 int worker_open(struct daemon *d); /* before privileges go: what only they can make */
 void worker_start(struct daemon *d);

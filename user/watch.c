@@ -125,11 +125,11 @@ static void event(const struct nlmsghdr *h, const struct watch_handler *to)
 	}
 }
 
-int watch_read(struct watch *w, const struct watch_handler *to)
+int watch_read(struct watch *w, const struct watch_handler *h)
 {
 	for (int i = 0; i < READS; i++) {
 		ssize_t received = mnl_socket_recvfrom(w->socket, w->buffer, sizeof(w->buffer));
-		const struct nlmsghdr *h = (const void *)w->buffer;
+		const struct nlmsghdr *m = (const void *)w->buffer;
 		int left = (int)received;
 
 		if (received < 0 && errno == EINTR)
@@ -137,14 +137,14 @@ int watch_read(struct watch *w, const struct watch_handler *to)
 		if (received < 0 && errno == EAGAIN)
 			return 0;
 		if (received < 0 && errno == ENOBUFS) {
-			if (to->lost)
-				to->lost(to->context);
+			if (h->lost)
+				h->lost(h->context);
 			continue;
 		}
 		if (received < 0)
 			return -errno;
-		for (; mnl_nlmsg_ok(h, left); h = mnl_nlmsg_next(h, &left))
-			event(h, to);
+		for (; mnl_nlmsg_ok(m, left); m = mnl_nlmsg_next(m, &left))
+			event(m, h);
 	}
 	return 0;
 }

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from conftest import CLIENT4, VIP4, configuration, pool, service, source
+from conftest import CLIENT4, TOP, VIP4, configuration, pool, service, source
 from daemon_case import PORT, Daemon, daemon, servers, until
 
 SOURCES = [source(CLIENT4, p) for p in range(20000, 20200)]
@@ -391,3 +391,77 @@ def test_thousand_backends(lab, nginx):
             script = "".join(f"address del 10.77.{i}.{j}/32 dev eth0\n" for j in range(1, 251))
             lab.run(f"b{i}", "ip", "-batch", "-", input=script)
             lab.run("lb", "ip", "route", "del", f"10.77.{i}.0/24")
+
+
+def test_ipv6_through_the_data_plane(lab, nginx):
+    lab.decapsulate()
+    made = configuration([pool(lab, family=6, weights=(1, 1), check={**CHECK, "via": "service"})],
+                         [service("2001:db8::10", PORT, name="www", forward="ipip")])
+    with daemon(lab, made) as d:
+        time.sleep(1)
+        assert "down" not in d.new(), d.new()
+        nginx["b2"].lose_address("2001:db8::10/128")
+        d.wait_log("b2 .* is down")
+        nginx["b2"].find_address("2001:db8::10/128")
+        d.wait_log("b2 .* is up")
+
+
+@pytest.mark.parametrize("check", [{"type": "icmp"}, {"type": "udp", "port": 5353, "send": "hello"}])
+@pytest.mark.parametrize("family", [4, 6])
+def test_kinds(lab, nginx, check, family):
+    """Kinds that need a socket of the daemon's, and one that goes through no stream."""
+    made = configuration([pool(lab, family=family, weights=(1, 1), check={"interval": "300ms", "timeout": "250ms",
+                                                                          "fall": 2, **check})],
+                         [service(VIP4 if family == 4 else "2001:db8::10", PORT, name="www")])
+    with daemon(lab, made) as d:
+        until(lambda: set(health(lab).values()) == {"up"}, 5, "up")
+        lab.run("b2", "ip", "link", "set", "eth0", "down")
+        d.wait_log("b2 .* is down")
+        lab.run("b2", "ip", "link", "set", "eth0", "up")
+        lab.run("b2", "ip", "route", "replace", f"{CLIENT4}/32", "dev", "eth0", "mtu", "1500")
+        lab.run("b2", "ip", "address", "replace", f"{lab.address(2, 6)}/64", "dev", "eth0", "nodad")
+        lab.run("b2", "ip", "route", "replace", "fd77::100/128", "dev", "eth0", "mtu", "1500")
+        d.wait_log("b2 .* is up", 20)
+
+
+def test_slow_start(lab, nginx):
+    """From one point up, in steps, to all of them."""
+    made = config(lab, {**CHECK, "slow_start": "5s"})
+    with daemon(lab, made) as d:
+        nginx["b2"].bad()
+        d.wait_log("b2 .* is down")
+        nginx["b2"].well()
+        d.wait_log("b2 .* is up")
+        seen = []
+
+        def points():
+            seen.append(lab.json("show")["pools"][0]["backends"][1]["points"])
+            return seen[-1] == 100
+        until(points, 10, "all points")
+        rising = sorted(set(seen) - {0})
+        assert rising[0] == 1 and len(rising) >= 4
+        assert [p for p in seen if p] == sorted(p for p in seen if p)
+
+
+def test_other_version(lab, nginx):
+    """Pins of a ringlb with other maps end the daemon, with a failure, so that the new one's takes over."""
+    other = TOP / "build/abi2/ringlb"
+    with daemon(lab, config(lab)) as d, kept(lab) as summary:
+        lab.run("lb", other, "upgrade")
+        assert d.process.wait(10) == 1
+        assert "another version" in d.log()
+    assert summary["ok"] and not summary["failed"], summary
+
+
+def test_commands_meanwhile(lab, nginx):
+    """Many commands at once, and health too: each sees what the others did, and none is lost."""
+    with daemon(lab, config(lab, CHECK)) as d, kept(lab):
+        nginx["b3"].bad()
+        for weight in range(2, 12):
+            lab.ringlb("backend", "set", "web", "b1", "--weight", weight)
+        shown = lab.json("show")
+        assert shown["generation"] == 11
+        assert shown["pools"][0]["backends"][0]["weight"] == 11
+        d.wait_log("b3 .* is down")
+        until(lambda: health(lab)["b3"] == "down", 2, "and health, too")
+        assert lab.json("show")["pools"][0]["backends"][0]["weight"] == 11
