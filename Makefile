@@ -81,8 +81,8 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	$(foreach page,$(MAN),install -D -m 644 $(page) \
 		'$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))' &&) :
 	install -d '$(DESTDIR)$(PREFIX)/lib/systemd/system'
-	sed 's|/usr/sbin/|$(PREFIX)/sbin/|g' packaging/ringlb-attach.service \
-		> '$(DESTDIR)$(PREFIX)/lib/systemd/system/ringlb-attach.service'
+	$(foreach unit,$(notdir $(wildcard packaging/*.service)),sed 's|/usr/sbin/|$(PREFIX)/sbin/|g' packaging/$(unit) \
+		> '$(DESTDIR)$(PREFIX)/lib/systemd/system/$(unit)' &&) :
 
 clean: ## removes build/
 	rm -rf $(B)
