@@ -38,7 +38,8 @@ static void put_bytes(FILE *f, const void *data, size_t length)
 {
 	static const char zeros[4];
 
-	fwrite(data, 1, length, f);
+	if (length)
+		fwrite(data, 1, length, f);
 	fwrite(zeros, 1, padded(length) - length, f);
 }
 

@@ -38,7 +38,8 @@ static void without_lines(char *text)
 		if (at - text >= 2 && !strncmp(at - 2, ", ", 2))
 			at -= 2;
 		else if (at - text >= 8 && !strncmp(at - 8, "already ", 8))
-			at = (char *)memcpy(at, "there", 5) + 5;
+			for (const char *c = "there"; *c; c++)
+				*at++ = *c;
 		memmove(at, end, strlen(end) + 1);
 	}
 }
