@@ -31,6 +31,6 @@ int watch_open(struct watch **out);
 void watch_close(struct watch *w); /* NULL is fine */
 int watch_fd(const struct watch *w);
 /* Reads what there is, without waiting. 0, or -errno: the socket is no good any more. */
-int watch_read(struct watch *w, const struct watch_handler *to);
+int watch_read(struct watch *w, const struct watch_handler *h);
 
 #endif
