@@ -129,12 +129,6 @@ static void random_service(struct config *c, struct config_service *s, bool ipv4
 		s->source_prefix6 = (uint8_t)(1 + random_below(128));
 	}
 	s->track = s->protocol == IPPROTO_TCP && random_below(2) ? RINGLB_TRACK_MOVED : RINGLB_TRACK_NONE;
-	if (s->protocol == IPPROTO_UDP && random_below(2)) {
-		s->affinity = RINGLB_AFFINITY_QUIC;
-		s->source_prefix4 = 32;
-		s->source_prefix6 = 128;
-		s->cid_length = (uint8_t)random_below(21);
-	}
 	s->fragments = CONFIG_FRAGMENTS_DROP;
 }
 
