@@ -74,7 +74,7 @@ def test_privileges(lab, nginx):
             mine = status(worker)
             assert [int(mine[c], 16) for c in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")] == [0] * 5
             assert mine["NoNewPrivs"] == "1" and set(mine["Uid"].split()) == {"65534"}
-        worker = d.worker()
+        worker = until(d.worker, 10, "a worker")
         assert_harmless(worker)
         fds = [os.readlink(f"/proc/{worker}/fd/{fd}") for fd in os.listdir(f"/proc/{worker}/fd")]
         assert not [f for f in fds if "bpf" in f]
