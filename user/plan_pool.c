@@ -89,27 +89,39 @@ static const char *health_does(const struct state_backend *was, const struct sta
 		return took ? ", takes no new flows, its old ones are cut" : ", its flows are cut";
 	if (took != takes)
 		return takes ? ", takes flows" : ", takes no new flows";
-	if (b->health == HEALTH_DOWN && b->use == HEALTH_USED && was->health != b->health)
-		return ", and takes flows all the same, as too few are healthy";
+	if (b->health == HEALTH_DOWN && b->use == HEALTH_USED)
+		return ", takes flows all the same, as too few are healthy";
 	return "";
+}
+
+/* Empty where it only follows from the configuration: a check that begins or ends, a state. */
+static char *health_text(const struct state_pool *next, const struct state_backend *was, const struct state_backend *b)
+{
+	bool began = was->health == HEALTH_UNCHECKED, ended = b->health == HEALTH_UNCHECKED;
+	char address[ADDRESS_TEXT], points[48] = "";
+
+	if (was->state != b->state || ((began || ended) && was->use == b->use && was->withheld == b->withheld))
+		return xstrdup("");
+	if (backend_takes_flows(b) && (b->withheld || was->withheld))
+		snprintf(points, sizeof(points), ", with %u of its %u points", backend_points(b), b->points);
+	return xasprintf("pool %s: backend %s (%s): health %s%s%s%s%s", next->name, b->name,
+			 address_text(&b->address, address), health_status_name(was->health),
+			 was->health == b->health ? "" : " -> ",
+			 was->health == b->health ? "" : health_status_name(b->health), health_does(was, b), points);
 }
 
 static void health_changed(struct plan *p, const struct state_pool *next, size_t pool, const struct state_backend *was,
 			   size_t i)
 {
 	const struct state_backend *b = &next->backend[i];
-	char address[ADDRESS_TEXT], health[32] = "", points[48] = "";
+	char *text;
 
 	if (was->health == b->health && was->use == b->use && was->withheld == b->withheld)
 		return;
-	if (was->health != b->health)
-		snprintf(health, sizeof(health), ", %s -> %s", health_status_name(was->health),
-			 health_status_name(b->health));
-	if (backend_takes_flows(b) && (b->withheld || was->withheld))
-		snprintf(points, sizeof(points), ", with %u of its %u points", backend_points(b), b->points);
-	plan_add(p, PLAN_HEALTH, pool, i, NULL, "pool %s: backend %s (%s): health%s%s%s", next->name, b->name,
-		 address_text(&b->address, address), health, health_does(was, b), points);
+	text = health_text(next, was, b);
+	plan_add(p, PLAN_HEALTH, pool, i, NULL, "%s", text);
 	p->operation[p->operations - 1].cuts = backend_alive(was) && !backend_alive(b);
+	free(text);
 }
 
 /* cut: what is removed is not left to end its flows. in: may cut one that was leaving before. */
