@@ -465,3 +465,15 @@ def test_commands_meanwhile(lab, nginx):
         d.wait_log("b3 .* is down")
         until(lambda: health(lab)["b3"] == "down", 2, "and health, too")
         assert lab.json("show")["pools"][0]["backends"][0]["weight"] == 11
+
+
+def test_only_backend_down(lab, nginx):
+    """It is used all the same; that it is down is told, and the service is not ready."""
+    with daemon(lab, config(lab, CHECK, weights=(1,))) as d:
+        nginx["b1"].bad()
+        d.wait_log("no backend is healthy")
+        until(lambda: health(lab) == {"b1": "down"}, 2, "told")
+        assert not lab.json("show")["services"][0]["ready"]
+        assert set(lab.connect(VIP4, PORT, "30000-30009").values()) == {"b1"}
+        nginx["b1"].well()
+        until(lambda: lab.json("show")["services"][0]["ready"], 5, "ready again")
