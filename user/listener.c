@@ -38,6 +38,7 @@ struct listener {
 	struct MHD_Daemon *daemon;
 	struct connection *connection;
 	size_t connections;
+	bool closed; /* some of them, since it was last set to false */
 	uint64_t checked;
 	struct content content;
 };
@@ -112,6 +113,7 @@ static void on_connection(void *arg, struct MHD_Connection *mhd, void **context,
 		if (c->next)
 			c->next->link = c->link;
 		l->connections--;
+		l->closed = true;
 		free(c);
 		*context = NULL;
 	}
@@ -255,7 +257,14 @@ void listener_step(struct listener *l)
 		l->checked = now;
 		check_deadlines(l, now);
 	}
-	MHD_run(l->daemon);
+	/*
+	 * At its limit libmicrohttpd stops listening, and begins again in the first run that finds a place free: the one
+	 * after that in which a connection was closed. It would never come when that was the last connection.
+	 */
+	do {
+		l->closed = false;
+		MHD_run(l->daemon);
+	} while (l->closed);
 }
 
 int listener_snapshot(struct listener *l, const char *text, size_t length)
