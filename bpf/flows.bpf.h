@@ -26,18 +26,18 @@ struct tracked {
 	__u32 now;     /* stamp */
 	__u32 settle_after;
 	__u32 sequence;
-	__u32 network; /* offset of the IP header */
-	__u16 service; /* index */
+	__u16 transport; /* offset of the transport header */
+	__u16 rest;      /* bytes from there to the end of the packet */
+	__u16 service;   /* index */
 	__u8 track;
 	__u8 protocol;
 	__u8 tcp_flags; /* TCP_*; 0 for other protocols */
 	bool payload;
-	bool ipv6;
 	bool moved;
 	bool known; /* the flow table had the answer */
 	bool writes;
 	bool frozen; /* nothing new is remembered */
-	__u8 reserved[5];
+	__u8 reserved[6];
 };
 _Static_assert(sizeof(struct tracked) == 64, "tracked");
 
@@ -398,7 +398,7 @@ __noinline int keep_flow_in_table(struct xdp_md *ctx, struct tracked *f)
 
 	if (!f)
 		return 0;
-	if (f->protocol == IPPROTO_TCP && !parse_segment(ctx, f->network, f->ipv6, &segment))
+	if (f->protocol == IPPROTO_TCP && !parse_segment(ctx, f->transport, f->rest, &segment))
 		return 0;
 	f->sequence = segment.sequence;
 	f->tcp_flags = segment.flags;
@@ -437,11 +437,11 @@ static __always_inline void keep_flow(struct xdp_md *ctx, struct choice *c, cons
 		.backend = c->owner,
 		.now = bpf_jiffies64() / c->tables->hz,
 		.settle_after = s->settle_after,
-		.network = p->network,
+		.transport = p->transport,
+		.rest = p->network + p->length - p->transport,
 		.service = s->index,
 		.track = s->track,
 		.protocol = p->protocol,
-		.ipv6 = p->ipv6,
 		.moved = c->moved,
 		.writes = writes,
 		.frozen = c->tables->frozen,

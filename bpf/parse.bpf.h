@@ -28,6 +28,7 @@
 #define VLAN_HEADER 4
 #define MAX_VLAN_TAGS 2
 #define FRAGMENT_MASK 0x3fff /* "more fragments" and the offset */
+#define MAX_TRANSPORT 0x1ffu
 
 /* The byte of the TCP header with its flags. */
 #define TCP_FIN 0x01
@@ -36,19 +37,25 @@
 #define TCP_ACK 0x10
 #define TCP_FLAGS_OFFSET 13
 
+/* No pointers and no padding, so that look_closer() can take it. */
 struct packet {
 	__u64 client[2]; /* addresses, 16 bytes as loaded from memory, IPv4 mapped */
 	__u64 service[2];
 	__be16 client_port;
 	__be16 service_port;
 	__u8 protocol; /* TCP or UDP; 0, with ports 0, where they are not to be used, and `fault` says why */
+	__u8 next;     /* what the IP header says that follows it */
 	__u8 tos;      /* DSCP and ECN */
 	bool ipv6;
-	enum ringlb_verdict fault; /* the verdict if the packet is for a service address */
-	__u32 frame;               /* bytes */
-	__u32 network;             /* offset of the IP header */
-	__u32 length;              /* of the IP packet, header included; the frame may be longer */
+	__u32 fault;     /* enum ringlb_verdict: GO_ON, or what becomes of the packet if nothing is to be seen closer */
+	__u32 frame;     /* bytes */
+	__u32 network;   /* offset of the IP header */
+	__u32 transport; /* offset of what follows it, at most MAX_TRANSPORT */
+	__u32 length;    /* of the IP packet, header included; the frame may be longer */
+	bool related;    /* these are the addresses and ports that an ICMP error quotes: it opens and stamps nothing */
+	__u8 reserved[3];
 };
+_Static_assert(sizeof(struct packet) == 64, "packet");
 
 static __always_inline __u64 mapped_ipv4(__be32 address)
 {
@@ -107,8 +114,10 @@ static __always_inline enum ringlb_verdict parse_ipv4(struct packet *p, void *ne
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
 	header = ip->ihl * 4u;
 	p->ipv6 = false;
+	p->next = ip->protocol;
 	p->tos = ip->tos;
 	p->length = bpf_ntohs(ip->tot_len);
+	p->transport = p->network + header;
 	p->client[0] = 0;
 	p->client[1] = mapped_ipv4(ip->saddr);
 	p->service[0] = 0;
@@ -131,6 +140,8 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *ne
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
 	payload = bpf_ntohs(ip->payload_len);
 	p->ipv6 = true;
+	p->next = ip->nexthdr;
+	p->transport = p->network + sizeof(*ip);
 	p->tos = bpf_ntohs(*(__be16 *)ip) >> 4;
 	p->length = payload + sizeof(*ip);
 	__builtin_memcpy(p->client, &ip->saddr, sizeof(p->client));
@@ -173,6 +184,7 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 	__be16 ethertype = parse_link(data, end, &p->network);
 
 	p->frame = end - data;
+	p->related = false;
 	p->protocol = 0;
 	p->client_port = 0;
 	p->service_port = 0;
@@ -192,27 +204,13 @@ struct segment {
 
 /*
  * Reads the segment of a packet that parse() found to be one, where flows are kept: elsewhere nobody pays for it. False
- * only where the two disagree. `network` is the packet's.
+ * only where the two disagree. `transport` is the packet's; `rest`, the bytes from there to its end.
  */
-static __always_inline bool parse_segment(struct xdp_md *ctx, __u32 network, bool ipv6, struct segment *s)
+static __always_inline bool parse_segment(struct xdp_md *ctx, __u32 transport, __u32 rest, struct segment *s)
 {
-	void *end = (void *)(long)ctx->data_end, *ip = (void *)(long)ctx->data + (network & 0x3f);
-	struct ipv6hdr *ip6 = ip;
-	struct iphdr *ip4 = ip;
-	struct tcphdr *tcp;
-	__u32 rest;
+	void *end = (void *)(long)ctx->data_end;
+	struct tcphdr *tcp = (void *)(long)ctx->data + (transport & MAX_TRANSPORT);
 
-	if (ipv6) {
-		if ((void *)(ip6 + 1) > end)
-			return false;
-		tcp = (void *)(ip6 + 1);
-		rest = bpf_ntohs(ip6->payload_len);
-	} else {
-		if ((void *)(ip4 + 1) > end)
-			return false;
-		tcp = ip + ip4->ihl * 4;
-		rest = bpf_ntohs(ip4->tot_len) - ip4->ihl * 4;
-	}
 	if ((void *)(tcp + 1) > end)
 		return false;
 	s->sequence = bpf_ntohl(tcp->seq);

@@ -11,6 +11,7 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "service.bpf.h"
+#include "closer.bpf.h"
 #include "ring.bpf.h"
 #include "flows.bpf.h"
 #include "forward.bpf.h"
@@ -30,8 +31,10 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 		return verdict;
 	if (!find_service(c, p))
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
-	if (is_at_fault(c, p))
-		return p->fault;
+	if (unlikely(p->fault != GO_ON))
+		verdict = look_closer(ctx, p, c);
+	if (unlikely(verdict != GO_ON))
+		return verdict;
 	if (!c->service->bits)
 		return RINGLB_VERDICT_DROPPED_NO_BACKEND;
 	find_position(c, p);

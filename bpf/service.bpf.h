@@ -136,13 +136,6 @@ static __always_inline bool find_service(struct choice *c, struct packet *p)
 	return true;
 }
 
-/* Whether what was wrong with the packet's transport header matters. */
-static __always_inline bool is_at_fault(const struct choice *c, const struct packet *p)
-{
-	return unlikely(p->fault != GO_ON) &&
-	       (p->fault == RINGLB_VERDICT_DROPPED_MALFORMED || !is_for_any_protocol(c->service));
-}
-
 /* Mask, as loaded from memory, of the first `bits` bits of 8 bytes. */
 static __always_inline __u64 prefix_mask(__u32 bits)
 {
