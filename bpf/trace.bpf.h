@@ -57,7 +57,7 @@ __noinline int trace_packet(struct xdp_md *ctx, struct traced *traced)
 {
 	const struct ringlb_tables *t = tables_again();
 	__u64 frame = bpf_xdp_get_buff_len(ctx);
-	__u32 captured = frame < RINGLB_TRACE_BYTES ? frame : RINGLB_TRACE_BYTES;
+	__u32 captured = frame < RINGLB_TRACE_BYTES ? frame : RINGLB_TRACE_BYTES, last;
 	struct ringlb_trace *r;
 
 	if (!traced || !t || !may_trace(t))
@@ -78,8 +78,10 @@ __noinline int trace_packet(struct xdp_md *ctx, struct traced *traced)
 	r->network = !traced->ip                                 ? 0 :
 		     traced->verdict != RINGLB_VERDICT_FORWARDED ? traced->network :
 								   traced->network + frame - traced->frame;
-	asm volatile("" : "+r"(captured));
-	if (captured < 1 || captured > RINGLB_TRACE_BYTES || bpf_xdp_load_bytes(ctx, 0, r->data, captured))
+	/* Kernel 6.1 learns no lower bound from "not 0": what it is to see is one less, and then the 1. */
+	last = captured - 1;
+	asm volatile("" : "+r"(last));
+	if (last >= RINGLB_TRACE_BYTES || bpf_xdp_load_bytes(ctx, 0, r->data, last + 1))
 		captured = 0;
 	r->captured = captured;
 	bpf_ringbuf_submit(r, 0);
