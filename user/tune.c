@@ -362,7 +362,7 @@ static int prepare(struct tuner *t, struct ring_member *ring, struct ring_takers
 	return err ? err : lay_out(t, takers, ring);
 }
 
-int tune(const struct tune_member *member, size_t members, uint32_t *points)
+static int tune_sorted(const struct tune_member *member, size_t members, uint32_t *points)
 {
 	struct tuner t = { .member = member, .members = members };
 	struct ring_member *ring = calloc(members + 1, sizeof(*ring));
@@ -383,5 +383,36 @@ int tune(const struct tune_member *member, size_t members, uint32_t *points)
 	free(takers.sorted);
 	free(ring);
 	clear(&t);
+	return err;
+}
+
+static int by_identity(const void *a, const void *b)
+{
+	const struct tune_member *const *x = a, *const *y = b;
+
+	return strcmp((*x)->identity, (*y)->identity);
+}
+
+/* Sums of fractions depend on their order, and so does who of two equals is chosen: it is the identities', never the caller's. */
+int tune(const struct tune_member *member, size_t members, uint32_t *points)
+{
+	const struct tune_member **order = calloc(members + 1, sizeof(*order));
+	struct tune_member *sorted = calloc(members + 1, sizeof(*sorted));
+	uint32_t *out = calloc(members + 1, sizeof(*out));
+	int err = order && sorted && out ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < members && !err; i++)
+		order[i] = &member[i];
+	if (!err)
+		qsort(order, members, sizeof(*order), by_identity);
+	for (size_t i = 0; i < members && !err; i++)
+		sorted[i] = *order[i];
+	if (!err)
+		err = tune_sorted(sorted, members, out);
+	for (size_t i = 0; i < members && !err; i++)
+		points[order[i] - member] = out[i];
+	free(out);
+	free(sorted);
+	free(order);
 	return err;
 }
