@@ -54,8 +54,8 @@ MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manual: build/ringlb, build/man/
 
-check: all $(UNIT:%=$(B)/asan/%) ## unit tests with ASan and UBSan, the command line; no privileges, under 10 s
-	$(Q)tests/run unit lint cli
+check: all $(UNIT:%=$(B)/asan/%) ## what is quick of the unit tests, with ASan and UBSan, and of the command line; no privileges, under 10 s
+	$(Q)tests/run --quick unit lint cli
 
 TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
 test: $(TESTS) ## check, the listener, the kernel's test runs of packets, network namespaces; root

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "compare.h"
+#include "quick.h"
 #include "random_pool.h"
 
 #define MOST 120
@@ -56,6 +57,7 @@ static void assert_near(double a, double b)
 /* Those that move the minimum say so, exactly; the others are told apart from them. */
 static void test_excess(void **state)
 {
+	LEAVE_IF_QUICK();
 	static const char *const minimal[] = { "ring", "rendezvous", "nginx", "haproxy" };
 	static const char *const other[] = { "maglev", "slots", "modulo" };
 	struct pool *p = calloc(1, sizeof(*p));

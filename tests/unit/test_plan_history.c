@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "plan_case.h"
+#include "quick.h"
 #include "random_pool.h"
 
 /* Which backend has an index: one, wherever it is listed. */
@@ -168,6 +169,7 @@ static void one_history(int commits)
 
 static void test_histories(void **state)
 {
+	LEAVE_IF_QUICK();
 	(void)state;
 	for (int round = 0; round < 25; round++)
 		one_history(15);

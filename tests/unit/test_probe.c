@@ -17,6 +17,7 @@
 
 #include "probe_case.h"
 #include "probe_private.h"
+#include "quick.h"
 #include "random_pool.h"
 
 #define TIMES .interval_ms = 100, .timeout_ms = 5000
@@ -69,6 +70,7 @@ static void test_tcp(void **state)
 
 static void test_http(void **state)
 {
+	LEAVE_IF_QUICK();
 	static const struct {
 		enum case_kind kind;
 		const char *text;
@@ -414,6 +416,7 @@ static void many(struct case_world *w, const struct config_check *c, size_t coun
 
 static void test_thousand_targets(void **state)
 {
+	LEAVE_IF_QUICK();
 	struct case_server server = { .kind = CASE_CLOSES };
 	struct config_check c = { .type = CHECK_TCP, .interval_ms = 1000, .timeout_ms = 1000 };
 	struct case_world *w = calloc(1, sizeof(*w));

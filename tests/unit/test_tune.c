@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "../../include/ringlb_abi.h"
+#include "quick.h"
 #include "random_pool.h"
 #include "shares.h"
 #include "tune.h"
@@ -87,6 +88,7 @@ static double seconds(void)
 /* What the project promises, for names of several kinds. */
 static void test_balance(void **state)
 {
+	LEAVE_IF_QUICK();
 	static const struct {
 		size_t members;
 		uint32_t vnodes;
@@ -242,6 +244,7 @@ static void test_edges(void **state)
 /* Where the pool is as large as a pool may be, no count makes it larger. */
 static void test_largest(void **state)
 {
+	LEAVE_IF_QUICK();
 	struct pool p;
 	uint64_t sum = 0;
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "quick.h"
 #include "random_pool.h"
 #include "yaml_edit.h"
 
@@ -463,6 +464,7 @@ static void complain(const char *before, const char *after, const struct yaml_ed
 
 static void test_random(void **state)
 {
+	LEAVE_IF_QUICK();
 	/* A set changes one line, or none but adds; a last line without an end gets one. */
 	static const size_t may_go[] = {
 		[YAML_EDIT_SET] = 1, [YAML_EDIT_UNSET] = 2, [YAML_EDIT_ADD] = 2, [YAML_EDIT_DELETE] = 30
