@@ -104,6 +104,14 @@ void cmd_moves_text(struct cmd_context *cx, const char *when, const struct share
 /* config_load for a question: its warnings are check's to tell. NULL after adding its errors. */
 struct config *cmd_config(struct cmd_context *cx, const char *file);
 
+/* stats --watch, every so many seconds, so many times (0: until interrupted): cmd_stats_watch.c. */
+int cmd_stats_watch(struct cmd_context *cx, double seconds, uint64_t count);
+/*
+ * One reading of it for people, in at most `rows` lines (0: as many as it takes, all rows in the order of the file; where
+ * lines are few, the busiest). stats: `stats --json` with "rates", once there are some: cmd_stats_text.c.
+ */
+void cmd_stats_text(struct out *o, const json_t *stats, size_t rows);
+
 /* What commands that change what runs have in common: cmd_change.c. */
 struct cmd_change {
 	struct cmd_context *cx;

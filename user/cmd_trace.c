@@ -316,8 +316,10 @@ static int follow(struct tracer *x)
 			diag_error(&x->cx->diag, "trace", "", "cannot read what is traced: %s", strerror(-n));
 			return EXIT_FAILED;
 		}
-		if (fflush(x->pcap ? x->pcap : stdout) && !x->write_error)
+		if (x->pcap && fflush(x->pcap) && !x->write_error)
 			x->write_error = -errno;
+		if (!x->pcap && !out_flush(x->cx->out))
+			x->write_error = -EPIPE; /* out_finish says what it was */
 	}
 	return EXIT_DONE;
 }

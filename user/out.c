@@ -2,7 +2,6 @@
 #include "out.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,9 @@ struct out {
 	json_t *open[OUT_DEPTH]; /* borrowed from root; the last one takes what comes */
 	size_t depth;
 	struct out_grid *grid; /* the table being filled, or NULL */
+	FILE *captured;        /* where text goes; NULL: standard output */
+	char *text;            /* of captured */
+	size_t text_length;
 };
 
 struct out *out_new(bool json, bool quiet)
@@ -37,6 +39,7 @@ void out_free(struct out *o)
 {
 	if (!o)
 		return;
+	free(out_captured(o));
 	json_decref(o->root);
 	out_grid_free(o->grid);
 	free(o);
@@ -150,7 +153,7 @@ void out_text(struct out *o, const char *format, ...)
 	if (o->json || o->quiet)
 		return;
 	va_start(ap, format);
-	vprintf(format, ap);
+	vfprintf(o->captured ? o->captured : stdout, format, ap);
 	va_end(ap);
 }
 
@@ -194,7 +197,7 @@ void out_table_end(struct out *o)
 {
 	if (!o->grid)
 		return;
-	out_grid_print(o->grid, o->color);
+	out_grid_print(o->grid, o->captured ? o->captured : stdout, o->color);
 	out_grid_free(o->grid);
 	o->grid = NULL;
 }
@@ -225,6 +228,31 @@ void out_flush_line(struct out *o)
 	o->lines = true;
 	if (o->json && o->root)
 		dump(o, JSON_COMPACT);
+}
+
+void out_json(struct out *o, json_t *value)
+{
+	json_decref(o->root);
+	o->root = o->json ? json_incref(value) : NULL;
+	o->depth = 0;
+}
+
+void out_capture(struct out *o)
+{
+	o->captured = open_memstream(&o->text, &o->text_length);
+	if (o->captured)
+		return;
+	fputs("ringlb: out of memory\n", stderr);
+	exit(1);
+}
+
+char *out_captured(struct out *o)
+{
+	char *text = o->captured && !fclose(o->captured) ? o->text : NULL;
+
+	o->captured = NULL;
+	o->text = NULL;
+	return text;
 }
 
 char *out_take(struct out *o)
@@ -270,16 +298,17 @@ static void finish_json(struct out *o, const struct diag *d)
 	dump(o, o->lines ? JSON_COMPACT : JSON_INDENT(2));
 }
 
-static void flush(struct out *o)
+bool out_flush(struct out *o)
 {
 	if (fflush(stdout) && !o->write_error)
 		o->write_error = errno;
+	return !o->write_error;
 }
 
 static void finish_text(struct out *o, const struct diag *d)
 {
 	/* What was said comes before the complaints, also where both go to one file. */
-	flush(o);
+	out_flush(o);
 	for (size_t i = 0; i < d->count; i++) {
 		const struct diag_entry *e = &d->entry[i];
 
@@ -296,7 +325,7 @@ bool out_finish(struct out *o, const struct diag *d)
 		finish_json(o, d);
 	else
 		finish_text(o, d);
-	flush(o);
+	out_flush(o);
 	if (!o->write_error && !ferror(stdout))
 		return true;
 	if (o->write_error == EPIPE)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "diag.h"
 
 struct out;
@@ -47,6 +49,13 @@ const char *out_seconds_text(uint32_t seconds, char buf[OUT_SECONDS_TEXT]);
 
 /* What was said so far, as a JSON value in one line, to be freed; what follows starts anew. NULL where it is not JSON. */
 char *out_take(struct out *o);
+/* Makes a value, of which the caller keeps a reference, the root value; for text nothing. */
+void out_json(struct out *o, json_t *value);
+/* Text goes into memory until out_captured, which hands it over, to be freed; NULL where it was not captured. */
+void out_capture(struct out *o);
+char *out_captured(struct out *o);
+/* Of what goes on for long: writes out what was said so far. False: nobody reads it; out_finish says why. */
+bool out_flush(struct out *o);
 /* JSON lines: prints the root value on a line of its own and starts anew. */
 void out_flush_line(struct out *o);
 /*

@@ -105,14 +105,15 @@ static size_t column_width(const struct out_grid *g, size_t column)
 	return widest;
 }
 
-static void print_cell(const char *text, size_t width, bool right, bool last, const char *start)
+static void print_cell(FILE *to, const char *text, size_t width, bool right, bool last, const char *start)
 {
 	int pad = (int)(width - text_width(text));
 
-	printf("%*s%s%s%s%*s", right ? pad : 0, "", start, text, *start ? "\033[0m" : "", right || last ? 0 : pad, "");
+	fprintf(to, "%*s%s%s%s%*s", right ? pad : 0, "", start, text, *start ? "\033[0m" : "", right || last ? 0 : pad,
+		"");
 }
 
-static void print_row(const struct out_grid *g, const size_t *width, size_t row, bool head, bool color)
+static void print_row(FILE *to, const struct out_grid *g, const size_t *width, size_t row, bool head, bool color)
 {
 	size_t last = 0;
 
@@ -128,14 +129,14 @@ static void print_row(const struct out_grid *g, const size_t *width, size_t row,
 
 		if (!width[c])
 			continue;
-		printf("  ");
-		print_cell(text ? text : "", width[c], g->align[c] == 'r', c == last,
+		fputs("  ", to);
+		print_cell(to, text ? text : "", width[c], g->align[c] == 'r', c == last,
 			   color ? style_start[head ? OUT_HEAD : cell->style] : "");
 	}
-	putchar('\n');
+	putc('\n', to);
 }
 
-void out_grid_print(const struct out_grid *g, bool color)
+void out_grid_print(const struct out_grid *g, FILE *to, bool color)
 {
 	size_t width[GRID_COLUMNS];
 
@@ -144,9 +145,9 @@ void out_grid_print(const struct out_grid *g, bool color)
 	for (size_t c = 0; c < g->columns; c++)
 		width[c] = column_width(g, c);
 	if (g->heads)
-		print_row(g, width, 0, true, color);
+		print_row(to, g, width, 0, true, color);
 	for (size_t i = 0; i < g->rows; i++)
-		print_row(g, width, i, false, color);
+		print_row(to, g, width, i, false, color);
 }
 
 void out_grid_free(struct out_grid *g)

@@ -4,6 +4,7 @@
 #define RINGLB_OUT_TABLE_H
 
 #include <stdarg.h>
+#include <stdio.h>
 
 #include "out.h"
 
@@ -13,7 +14,7 @@ struct out_grid *out_grid_new(const char *aligns);
 void out_grid_head(struct out_grid *g, const char *format, va_list ap);
 void out_grid_cell(struct out_grid *g, enum out_style style, const char *format, va_list ap);
 void out_grid_row(struct out_grid *g);
-void out_grid_print(const struct out_grid *g, bool color);
+void out_grid_print(const struct out_grid *g, FILE *to, bool color);
 void out_grid_free(struct out_grid *g);
 
 #endif

@@ -51,6 +51,22 @@ static json_t *rates_of(const json_t *now, const json_t *before, double seconds)
 	return rates;
 }
 
+/* Of an object of counters. */
+static json_t *rates_of_counters(const json_t *now, const json_t *before, double seconds)
+{
+	json_t *rates = json_object(), *value;
+	const char *name;
+
+	json_object_foreach((json_t *)now, name, value)
+	{
+		json_int_t more = json_integer_value(value) - count_of(before, name);
+
+		if (more >= 0 && json_object_get(before, name))
+			json_object_set_new(rates, name, json_real((double)more / seconds));
+	}
+	return rates;
+}
+
 json_t *rates_between(const json_t *now, const json_t *before, double seconds)
 {
 	json_t *rates = json_object();
@@ -60,5 +76,8 @@ json_t *rates_between(const json_t *now, const json_t *before, double seconds)
 			    rates_of(json_object_get(now, "services"), json_object_get(before, "services"), seconds));
 	json_object_set_new(rates, "backends",
 			    rates_of(json_object_get(now, "backends"), json_object_get(before, "backends"), seconds));
+	json_object_set_new(rates, "verdicts",
+			    rates_of_counters(json_object_get(now, "verdicts"), json_object_get(before, "verdicts"),
+					      seconds));
 	return rates;
 }

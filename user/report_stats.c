@@ -83,8 +83,12 @@ static void pool_backends(struct out *o, const struct state_pool *p, struct back
 		counter_fields(o, &stats->counter[b->index]);
 		out_integer(o, "flows", stats->flows[b->index]);
 		out_string(o, "state", backend_state_name(b->state));
+		out_string(o, "health", health_status_name(b->health));
 		out_cell(o, OUT_PLAIN, "%u", stats->flows[b->index]);
-		out_cell(o, OUT_PLAIN, "%s", b->state == BACKEND_UP ? "" : backend_state_name(b->state));
+		if (b->state == BACKEND_UP && b->health == HEALTH_DOWN)
+			out_cell(o, OUT_BAD, "down");
+		else
+			out_cell(o, OUT_PLAIN, "%s", b->state == BACKEND_UP ? "" : backend_state_name(b->state));
 		out_row(o);
 		out_end(o);
 	}

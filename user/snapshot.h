@@ -31,7 +31,8 @@
  *   ("reload")   {"ok": bool, "time", "message"}: what became of the last SIGHUP
  *   "meanings"   {"verdicts": {NAME: {"meaning", ("remedy")}}, "flow_events": {NAME: {"meaning"}}}, for people
  *   ("rates")    {"seconds": between the two snapshots, "services": [{"name", "packets", "bytes"}],
- *                 "backends": [{"pool", "name", "address", "packets", "bytes"}]}: a second; from the second snapshot on
+ *                 "backends": [{"pool", "name", "address", "packets", "bytes"}], "verdicts": {NAME: packets}}: a second;
+ *                 from the second snapshot on
  */
 #ifndef RINGLB_SNAPSHOT_H
 #define RINGLB_SNAPSHOT_H

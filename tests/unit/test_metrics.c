@@ -224,17 +224,18 @@ static void test_rates(void **state)
 	json_t *before = parse(
 		"{\"services\": [{\"name\": \"www\", \"packets\": 10, \"bytes\": 100}], \"backends\": ["
 		"{\"pool\": \"a\", \"name\": \"x\", \"address\": \"::1\", \"packets\": 5, \"bytes\": 5},"
-		"{\"pool\": \"a\", \"name\": \"y\", \"address\": \"::1\", \"packets\": 5, \"bytes\": 5}]}");
+		"{\"pool\": \"a\", \"name\": \"y\", \"address\": \"::1\", \"packets\": 5, \"bytes\": 5}], \"verdicts\": {\"forwarded\": 9, \"dropped\": 9}}");
 	json_t *now = parse("{\"services\": [{\"name\": \"www\", \"packets\": 15, \"bytes\": 600},"
 			    "{\"name\": \"new\", \"packets\": 15, \"bytes\": 600}], \"backends\": ["
 			    "{\"pool\": \"a\", \"name\": \"y\", \"address\": \"::1\", \"packets\": 4, \"bytes\": 9},"
 			    "{\"pool\": \"a\", \"name\": \"x\", \"address\": \"::2\", \"packets\": 9, \"bytes\": 9},"
 			    "{\"pool\": \"b\", \"name\": \"x\", \"address\": \"::1\", \"packets\": 9, \"bytes\": 9},"
-			    "{\"pool\": \"a\", \"name\": \"x\", \"address\": \"::1\", \"packets\": 5, \"bytes\": 9}]}");
+			    "{\"pool\": \"a\", \"name\": \"x\", \"address\": \"::1\", \"packets\": 5, \"bytes\": 9}],"
+			    "\"verdicts\": {\"forwarded\": 12, \"dropped\": 1, \"new\": 7}}");
 	json_t *wanted = parse(
 		"{\"seconds\": 2.0, \"services\": [{\"name\": \"www\", \"packets\": 2.5, \"bytes\": 250.0}],"
 		"\"backends\": [{\"pool\": \"a\", \"name\": \"x\", \"address\": \"::1\", \"packets\": 0.0,"
-		"\"bytes\": 2.0}]}");
+		"\"bytes\": 2.0}], \"verdicts\": {\"forwarded\": 1.5}}");
 	json_t *rates = rates_between(now, before, 2);
 
 	(void)state;
