@@ -9,8 +9,10 @@ cd "$top"
 export RINGLB_LAB=demo$$
 lab=scripts/lab.sh
 connections=1000
+kept=100 # open while a backend fails
 clients=2 # at the same time, while a backend is added
 weights=(1 2 3 2) # of b1 to b4; b4 comes later
+interval=300 timeout=200 fall=2 # of the daemon's checks, milliseconds
 work=
 
 case ${1:-} in
@@ -36,16 +38,17 @@ clean_up() {
 	[ $status = 0 ] || echo "demo.sh: failed" >&2
 }
 
-write_config() { # NUMBER OF BACKENDS
+write_config() { # NUMBER OF BACKENDS [checked]
 	local i
 	cat <<-END
 		interfaces: [eth0]
 		xdp: native
 		hash_key: 00112233445566778899aabbccddeeff
-		pools:
-		  - name: web
-		    backends:
 	END
+	[ $# = 1 ] || echo "status_listen: 127.0.0.1:9391"
+	printf 'pools:\n  - name: web\n'
+	[ $# = 1 ] || echo "    check: {type: http, interval: ${interval}ms, timeout: ${timeout}ms, fall: $fall, rise: 2}"
+	echo "    backends:"
 	for ((i = 1; i <= $1; i++)); do
 		echo "      - {name: b$i, address: 10.77.0.$((10 + i)), weight: ${weights[i - 1]}}"
 	done
@@ -140,6 +143,86 @@ print(pool["moved"], pool["minimum"])' <"$work/plan.json")
 		}' || die "not the planned flows moved"
 }
 
+# Connections that ask ten times a second until "let_go"; those of the named backend must be all that fail.
+hold() {
+	mkfifo "$work/release" "$work/held"
+	client --ports "40000-$((40000 + kept - 1))" --keep --pause 0.1 --until-eof <"$work/release" >"$work/held" 2>&1 &
+	exec 6>"$work/release" 7<"$work/held"
+	read -r -t 20 -u 7 summary || true
+	[ "${summary:-}" = ready ] || die "no answer: ${summary:-}"
+	seq -f '10.77.0.100:%.0f' 40000 $((40000 + kept - 1)) >"$work/kept"
+	lookup "$work/kept" >"$work/keepers"
+}
+
+let_go() { # BACKEND
+	local lost
+	lost=$(grep -c " $1\$" "$work/keepers") || true
+	exec 6>&-
+	read -r -t 30 -u 7 summary || die "the client did not end"
+	exec 7<&-
+	[[ $summary =~ \"failed\":\ ([0-9]+) ]] || die "$summary"
+	printf '  %-58s %4d\n' "connections open all the time" "$kept" "of them to $1, which broke" "$lost" \
+		"of those to the others broken" "$((BASH_REMATCH[1] - lost))"
+	[ "${BASH_REMATCH[1]}" = "$lost" ] || die "connections failed: $summary"
+}
+
+# Reads the daemon's log until it says that; prints it, and how long it took since $begun.
+said() { # PATTERN [MILLISECONDS EXPECTED]
+	local line took expected=${2:-}
+	while read -r -t 20 -u 8 line; do
+		[[ ! $line =~ $1 ]] || break
+	done
+	took=$(((${EPOCHREALTIME/[.,]/} - ${begun/[.,]/}) / 1000))
+	[[ $line =~ $1 ]] || die "the daemon does not say \"$1\""
+	echo "  ${line#<?>}" # without journald's priority
+	[ -z "$expected" ] || printf '  after %d.%02d s; fall x interval + timeout is %d.%02d s\n' $((took / 1000)) $((took % 1000 / 10)) \
+		$((expected / 1000)) $((expected % 1000 / 10))
+}
+
+# What the daemon says was seen; within 100 ms it is committed.
+committed() { # HEALTH of b2
+	local tries
+	for ((tries = 0; tries < 500; tries++)); do
+		[[ $(ringlb show) =~ \ b2\ [^$'\n']*\ up\ +$1\  ]] && return
+		sleep 0.02
+	done
+	die "b2 does not become $1"
+}
+
+start_daemon() {
+	write_config 4 checked >"$work/checked.yaml"
+	echo "  added to the file:"
+	diff "$work/new.yaml" "$work/checked.yaml" | sed -n 's/^> /  /p' || true
+	ringlb -q apply "$work/checked.yaml"
+	mkfifo "$work/log"
+	$lab exec lb ringlb run "$work/checked.yaml" 2>"$work/log" &
+	daemon=$!
+	exec 8<"$work/log"
+	begun=$EPOCHREALTIME
+	said "serving metrics"
+}
+
+fail_and_return() {
+	hold
+	lookup "$work/flows" >"$work/before"
+	say "The server of b2 is killed"
+	begun=$EPOCHREALTIME
+	$lab stop b2
+	said "b2 .* is down" $((fall * interval + timeout))
+	committed down
+	connect_all
+	let_go b2
+
+	say "It runs again"
+	$lab start b2
+	said "b2 .* is up"
+	committed up
+	lookup "$work/flows" >"$work/after"
+	cmp -s "$work/before" "$work/after" || die "b2 does not have the arcs that it had"
+	echo "  All $(wc -l <"$work/flows") flows looked up are where they were before."
+	connect_all
+}
+
 [ "$(id -u)" = 0 ] || die "needs root: it makes network namespaces and loads BPF programs"
 scripts/setup.sh demo
 make -s
@@ -167,6 +250,15 @@ connect_all
 
 say "ringlb show"
 ringlb show
+
+say "The daemon: ringlb run asks the backends how they are"
+start_daemon
+fail_and_return
+
+say "The daemon ends; packets don't need it"
+kill "$daemon"
+wait "$daemon" || die "the daemon failed: $(cat <&8)"
+connect_all
 ringlb detach
 echo
 echo "All in $((SECONDS - started)) s; everything is removed again."

@@ -42,6 +42,7 @@ Usage: scripts/lab.sh up [--backends N] [--two]   make the hosts client, lb, b1 
        scripts/lab.sh down                         remove all of it; nothing to remove is fine
        scripts/lab.sh exec HOST COMMAND...         run COMMAND on HOST, with build/ringlb in its PATH
        scripts/lab.sh recreate HOST [INTERFACE]    remove an interface of HOST and make it anew, as a driver's reload does
+       scripts/lab.sh stop HOST | start HOST       kill the server of a host, and start it again
 The variable RINGLB_LAB names the lab (default rlb): its namespaces are NAME-HOST, and several can be up side by side.
 TXT
 }
@@ -121,6 +122,21 @@ start_server() { # HOST
 		cat "$log" >&2
 		die "the server of $1 (pid $pid) did not start"
 	fi
+}
+
+# The kernel then refuses connections to its ports, and resets those that there were.
+stop_server() { # HOST
+	local pid tries
+	for pid in $(ip netns pids "$lab-$1"); do
+		[[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == *tests/lab/server.py* ]] || continue
+		kill -KILL "$pid" 2>/dev/null || true
+		for ((tries = 0; tries < 250; tries++)); do
+			ip netns pids "$lab-$1" | grep -qx "$pid" || return 0
+			sleep 0.02
+		done
+		die "the server of $1 (pid $pid) does not end"
+	done
+	die "the server of $1 does not run"
 }
 
 make_backend() { # NUMBER NET
@@ -242,7 +258,7 @@ cmd_down() {
 cmd_exec() {
 	local host=${1:-}
 	[ $# -ge 2 ] || misuse
-	grep -qxF -- "$host" "$dir/hosts" 2>/dev/null || die "no host $host in the lab $lab ($(tr '\n' ' ' 2>/dev/null <"$dir/hosts"))"
+	check_host "$host"
 	export RINGLB_BPFFS=$dir/bpf/$host RINGLB_STATE_DIR=$dir/$host/state RINGLB_RUN_DIR=$dir/$host/run
 	export PATH="$top/build:$PATH"
 	exec nsenter --net="/run/netns/$lab-$host" "${@:2}"
@@ -258,10 +274,25 @@ cmd_recreate() {
 	[ "$interface" != eth0 ] || route_to_client lb eth0
 }
 
+check_host() {
+	[ $# = 1 ] || misuse
+	grep -qxF -- "$1" "$dir/hosts" 2>/dev/null || die "no host $1 in the lab $lab ($(tr '\n' ' ' 2>/dev/null <"$dir/hosts"))"
+}
+
+cmd_stop() {
+	check_host "$@"
+	stop_server "$1"
+}
+
+cmd_start() {
+	check_host "$@"
+	start_server "$1"
+}
+
 [[ $lab =~ ^[A-Za-z0-9_-]{1,32}$ ]] || die "RINGLB_LAB may have letters, digits, _ and -, and at most 32 of them"
 case ${1:-} in
 -h | --help | help) usage && exit 0 ;;
-up | down | exec | recreate) [ "$(id -u)" = 0 ] || die "needs root" ;;
+up | down | exec | recreate | stop | start) [ "$(id -u)" = 0 ] || die "needs root" ;;
 *) misuse ;;
 esac
 "cmd_$1" "${@:2}"

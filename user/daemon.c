@@ -95,13 +95,14 @@ void daemon_unpoll(struct daemon *d, int fd)
 
 static int open_signals(void)
 {
+	static const int wanted[] = { SIGTERM, SIGINT, SIGHUP, SIGCHLD };
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		signal(wanted[i], SIG_DFL); /* one that is ignored, as nohup leaves SIGHUP, is not told to a signalfd */
+		sigaddset(&set, wanted[i]);
+	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
