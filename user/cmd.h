@@ -112,6 +112,9 @@ int cmd_stats_watch(struct cmd_context *cx, double seconds, uint64_t count);
  */
 void cmd_stats_text(struct out *o, const json_t *stats, size_t rows);
 
+/* decap --show: cmd_decap_show.c. */
+int cmd_decap_show(struct cmd_context *cx);
+
 /* What commands that change what runs have in common: cmd_change.c. */
 struct cmd_change {
 	struct cmd_context *cx;

@@ -227,11 +227,12 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 	static const struct option options[] = {
 		{ "from", required_argument, NULL, 'f' },
 		{ "detach", no_argument, NULL, 'd' },
+		{ "show", no_argument, NULL, 's' },
 		{ "gue-port", required_argument, NULL, 'g' },
 		{ 0 },
 	};
 	struct decap x = { .cx = cx, .command = argv[0], .gue_port = CONFIG_DEFAULT_GUE_PORT };
-	bool detach = false;
+	bool detach = false, show = false;
 	int c, status = EXIT_DONE;
 
 	while (status == EXIT_DONE && (c = cmd_getopt(cx, argc, argv, options)) != -1) {
@@ -239,17 +240,21 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 			status = EXIT_BAD;
 		else if (c == 'd')
 			detach = true;
+		else if (c == 's')
+			show = true;
 		else if (c == 'g')
 			status = set_port(&x, optarg);
 		else if (add_prefix(&x, optarg))
 			status = complain_prefix(&x, optarg);
 	}
-	if (!status)
+	if (!status && show && (detach || x.prefixes || optind < argc))
+		status = cmd_usage(cx, argv[0], "--show takes nothing else");
+	if (!status && !show)
 		status = arguments(&x, argc, argv, detach);
 	if (!status && !cmd_privileged(cx, argv[0]))
 		status = EXIT_FAILED;
 	if (!status)
-		status = detach ? detach_all(&x) : attach_all(&x);
+		status = show ? cmd_decap_show(cx) : detach ? detach_all(&x) : attach_all(&x);
 	free(x.from);
 	free(x.interface);
 	free(x.ifindex);
@@ -258,14 +263,15 @@ static int run(struct cmd_context *cx, int argc, char **argv)
 
 const struct cmd cmd_decap = {
 	.name = "decap",
-	.usage = "{--from PREFIX... [--gue-port PORT] INTERFACE... | --detach INTERFACE...}",
+	.usage = "{--from PREFIX... [--gue-port PORT] INTERFACE... | --detach INTERFACE... | --show}",
 	.summary = "on a backend: take the balancers' outer headers off",
 	.help = "For backends without a tunnel device: an XDP program on INTERFACE that takes the outer IPv4 or\n"
 		"IPv6 header, and for \"forward: gue\" the UDP header behind it, off packets that come from these\n"
 		"balancers, and leaves all others as they are. It stays until --detach or a reboot.\n\n"
 		"  --from PREFIX    the balancers' tunnel_source addresses or prefixes; more may follow\n"
 		"  --gue-port PORT  where the balancers' GUE goes to (default 6080)\n"
-		"  --detach         takes it off again\n\n"
+		"  --detach         takes it off again\n"
+		"  --show           lists where it is, for whose packets, and how many there were\n\n"
 		"Exit status: 0 done; 1 failed, nothing is attached; 2 bad usage.\n",
 	.run = run,
 };

@@ -29,13 +29,20 @@ static void foresee_interfaces(struct cmd_context *cx, const struct plan *plan, 
 	char who[128] = "";
 
 	for (size_t i = 0; i < c->interfaces; i++) {
-		bool gone = false;
+		const struct plan_interface *is = NULL;
 
 		for (size_t j = 0; j < in->interfaces; j++)
-			gone |= in->interface[j].gone && !strcmp(in->interface[j].name, c->interface[i]);
+			if (!strcmp(in->interface[j].name, c->interface[i]))
+				is = &in->interface[j];
 		if (if_nametoindex(c->interface[i]))
 			continue;
-		if (gone)
+		if (is && *is->now)
+			diag_warning(
+				&cx->diag, "renamed", "",
+				"interface %s is called %s now: packets still come through it, and it stays attached; "
+				"name it so in the file",
+				is->name, is->now);
+		else if (is && is->gone)
 			diag_warning(
 				&cx->diag, "no-interface", "",
 				"interface %s is gone: packets no longer come through it; apply attaches it again when it "

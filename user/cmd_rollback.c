@@ -68,6 +68,11 @@ static int want(struct cmd_change *x, struct change *c, struct config **wanted)
 
 	if (status)
 		return status;
+	if (!r->number && s->generation == 1) {
+		diag_error(&x->cx->diag, "no-generation", "",
+			   "generation 1 runs, the first one: there is none before it to return to");
+		return EXIT_FAILED;
+	}
 	if (!r->number)
 		r->number = s->generation - 1;
 	c->in.keep_edits = true;

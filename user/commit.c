@@ -2,6 +2,7 @@
 #include "commit.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,16 @@ static size_t interface_number(const struct config *c, const char *name)
 	return i;
 }
 
+/* Where the program sits that runs for the interface of this name: under a name that it has had, too. */
+static unsigned int former_ifindex(const struct commit *c, const char *name)
+{
+	const struct state *was = c->running->state;
+	size_t number = interface_number(was->config, name);
+
+	return number < was->config->interfaces ? was->ifindex[number] :
+						  c->next->ifindex[interface_number(c->next->config, name)];
+}
+
 /* An interface that runs and is gone must not keep the operator from changing anything else. */
 static bool keeps_place(struct commit *c, size_t interface)
 {
@@ -48,6 +59,25 @@ static bool keeps_place(struct commit *c, size_t interface)
 		return false;
 	c->next->ifindex[interface] = was->ifindex[number];
 	return true;
+}
+
+static void warn_of_absence(struct commit *c, size_t interface)
+{
+	const char *name = c->next->config->interface[interface];
+	char now[IF_NAMESIZE];
+
+	if (if_indextoname(c->next->ifindex[interface], now))
+		diag_warning(
+			c->d, "renamed", "",
+			"interface %s is called %s now: packets still come through it, and it stays attached; name it "
+			"so in the file",
+			name, now);
+	else
+		diag_warning(
+			c->d, "no-interface", "",
+			"interface %s is gone: packets no longer come through it; apply attaches it again when it is "
+			"back",
+			name);
 }
 
 static int find_interfaces(struct commit *c)
@@ -61,11 +91,7 @@ static int find_interfaces(struct commit *c)
 
 		c->next->ifindex[i] = one ? 0 : link.ifindex;
 		if (one == -ENODEV && keeps_place(c, i)) {
-			diag_warning(
-				c->d, "no-interface", "",
-				"interface %s is gone: packets no longer come through it; apply attaches it again when it is "
-				"back",
-				want->interface[i]);
+			warn_of_absence(c, i);
 			continue;
 		}
 		if (one)
@@ -207,7 +233,7 @@ static void attach_back(struct commit *c, size_t operations)
 
 		if (o->kind != PLAN_INTERFACE_REATTACH)
 			continue;
-		was = running_link(c->running, interface_number(c->running->state->config, o->subject));
+		was = running_link_on(c->running, former_ifindex(c, o->subject));
 		if (was && was->alive)
 			err = datapath_attach(c->dp, c->instance->pins, was->ifindex, was->mode);
 		if (err)
@@ -223,12 +249,8 @@ static int attach_interfaces(struct commit *c)
 		const struct plan_operation *o = &c->plan->operation[i];
 		int err = 0;
 
-		if (o->kind == PLAN_INTERFACE_REATTACH) {
-			const struct config *was = c->running->state->config;
-
-			datapath_detach(c->instance->pins,
-					c->running->state->ifindex[interface_number(was, o->subject)]);
-		}
+		if (o->kind == PLAN_INTERFACE_REATTACH)
+			datapath_detach(c->instance->pins, former_ifindex(c, o->subject));
 		if (o->kind == PLAN_INTERFACE_ATTACH || o->kind == PLAN_INTERFACE_REATTACH)
 			err = attach_interface(c, o->subject);
 		if (err) {

@@ -27,6 +27,8 @@ int running_open_tables(const struct instance *i, struct running *out, struct di
 void running_close(struct running *r);
 /* The pinned link of config interface i of what runs, or NULL. */
 const struct datapath_link *running_link(const struct running *r, size_t interface);
+/* That of the interface with this number, or NULL. */
+const struct datapath_link *running_link_on(const struct running *r, unsigned int ifindex);
 /* The interfaces that run: an array to be freed, names owned by r. */
 struct plan_interface *running_interfaces(const struct running *r, size_t *count);
 /* What a datapath's tables say. NULL with a message. */

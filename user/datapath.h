@@ -162,4 +162,18 @@ int datapath_decap_attach(const char *dir, unsigned int ifindex, enum datapath_m
 			  const struct datapath_prefix *from, size_t count, uint16_t gue_port, struct diag *d);
 int datapath_decap_detach(const char *dir, unsigned int ifindex, struct diag *d);
 
+struct datapath_decap {
+	unsigned int ifindex;
+	bool alive; /* the interface is still there */
+	enum datapath_mode mode;
+	struct datapath_prefix *from;
+	size_t prefixes;
+	uint16_t gue_port;     /* host order */
+	uint64_t decapsulated; /* packets */
+};
+
+/* Where it is attached, by ifindex; to be freed with datapath_decap_free. 0, also where there is none; or -errno. */
+int datapath_decap_list(const char *dir, struct datapath_decap **out, size_t *count, struct diag *d);
+void datapath_decap_free(struct datapath_decap *list, size_t count);
+
 #endif

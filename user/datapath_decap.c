@@ -15,7 +15,7 @@
 
 static char *decap_path(const char *dir, unsigned int ifindex)
 {
-	return xasprintf("%s/decap-%u", dir, ifindex);
+	return xasprintf("%s/" DATAPATH_DECAP_PREFIX "%u", dir, ifindex);
 }
 
 static int add_prefixes(struct decap_bpf *skel, const struct datapath_prefix *from, size_t count)

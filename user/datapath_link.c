@@ -14,8 +14,7 @@
 
 #include "datapath_private.h"
 
-/* The interface that the link pinned as path is attached to; 0: it is gone. */
-static int link_state(const char *path, unsigned int *ifindex, uint32_t *prog_id)
+int datapath_link_state(const char *path, unsigned int *ifindex, uint32_t *prog_id)
 {
 	struct bpf_link_info info = { 0 };
 	uint32_t length = sizeof(info);
@@ -41,7 +40,7 @@ int datapath_link_pin(int prog, unsigned int ifindex, enum datapath_mode mode, c
 	uint32_t prog_id;
 	int err, fd;
 
-	err = link_state(path, &attached, &prog_id);
+	err = datapath_link_state(path, &attached, &prog_id);
 	if (!err)
 		err = attached ? -EBUSY : unlink(path) ? -errno : 0;
 	if (err && err != -ENOENT)
@@ -94,8 +93,7 @@ int datapath_detach(const char *dir, unsigned int ifindex)
 	return err;
 }
 
-/* XDP links don't tell their mode: the interface does. */
-static enum datapath_mode link_mode(unsigned int ifindex, uint32_t prog_id)
+enum datapath_mode datapath_link_mode(unsigned int ifindex, uint32_t prog_id)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 
@@ -115,13 +113,13 @@ static int read_link(const char *dir, const char *name, struct datapath_link *ou
 	if (!out->ifindex || *end)
 		return -ENOENT;
 	path = xasprintf("%s/%s", dir, name);
-	err = link_state(path, &attached, &out->prog_id);
+	err = datapath_link_state(path, &attached, &out->prog_id);
 	free(path);
 	if (err)
 		return err;
 	out->alive = attached == out->ifindex;
 	if (out->alive)
-		out->mode = link_mode(out->ifindex, out->prog_id);
+		out->mode = datapath_link_mode(out->ifindex, out->prog_id);
 	return 0;
 }
 
@@ -226,7 +224,7 @@ char *datapath_holder(const char *bpffs, unsigned int ifindex)
 		uint32_t prog_id;
 
 		/* What is behind a ~ is an instance on its way. */
-		if (*e->d_name != '.' && !link_state(path, &attached, &prog_id) && attached == ifindex)
+		if (*e->d_name != '.' && !datapath_link_state(path, &attached, &prog_id) && attached == ifindex)
 			holder = xasprintf("%.*s", (int)strcspn(e->d_name, "~"), e->d_name);
 		free(path);
 	}

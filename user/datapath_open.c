@@ -91,6 +91,22 @@ static int check_abi(const char *dir, int fd, bool older, struct diag *d)
 	return err;
 }
 
+uint32_t datapath_abi_of(const char *dir)
+{
+	char *path = xasprintf("%s/%s", dir, datapath_map_name[DATAPATH_MAP_TABLES]);
+	int fd = bpf_obj_get(path);
+	struct ringlb_tables *header = fd < 0 ? MAP_FAILED :
+						mmap(NULL, RINGLB_TABLES_HEADER, PROT_READ, MAP_SHARED, fd, 0);
+	uint32_t abi = header == MAP_FAILED ? 0 : header->abi;
+
+	if (header != MAP_FAILED)
+		munmap(header, RINGLB_TABLES_HEADER);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return abi;
+}
+
 static int open_all(struct datapath *dp, const char *dir, bool older, struct diag *d)
 {
 	int err = open_pin(dir, datapath_map_name[DATAPATH_MAP_TABLES], d, &dp->map[DATAPATH_MAP_TABLES]);

@@ -150,10 +150,24 @@ char *datapath_site(const char *dir)
 	return xasprintf("%s~new", dir);
 }
 
-/* Only pins: a directory, or a file of another file system, is none of ours. */
+/* Of this version, by its name. */
+static bool is_ours(const char *name)
+{
+	const char *number = name + strlen(DATAPATH_LINK_PREFIX);
+
+	if (!strncmp(name, DATAPATH_LINK_PREFIX, strlen(DATAPATH_LINK_PREFIX)))
+		return *number && strspn(number, "0123456789") == strlen(number);
+	for (size_t i = 0; i < DATAPATH_MAP_COUNT; i++)
+		if (!strcmp(name, datapath_map_name[i]))
+			return true;
+	return !strcmp(name, "prog") || !strcmp(name, "lookup");
+}
+
+/* Only pins, and only ours: a directory, a file of another file system, what others have pinned there. */
 static int check_removable(const char *dir, DIR *list, struct diag *d)
 {
-	bool yes = false;
+	uint32_t abi = datapath_abi_of(dir);
+	bool yes = false, others = abi && abi != RINGLB_ABI_VERSION; /* another version's may have other names */
 	struct dirent *e;
 	int err = is_bpffs(dir, &yes);
 
@@ -164,9 +178,12 @@ static int check_removable(const char *dir, DIR *list, struct diag *d)
 		return -ENODEV;
 	}
 	while ((e = readdir(list))) {
-		if (e->d_type == DT_REG || !strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+		bool pin = e->d_type == DT_REG;
+
+		if ((pin && (others || is_ours(e->d_name))) || !strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
-		diag_error(d, "not-ours", "", "%s/%s is not a BPF pin: nothing was removed", dir, e->d_name);
+		diag_error(d, "not-ours", "", "%s/%s is not %s: nothing was removed", dir, e->d_name,
+			   pin ? "a pin of ringlb's: move or remove it first" : "a BPF pin");
 		return -ENOTEMPTY;
 	}
 	return 0;

@@ -34,6 +34,7 @@ _Static_assert(sizeof(RINGLB_VERSION) <= RINGLB_VERSION_TEXT, "the version is ke
 extern const char *const datapath_map_name[DATAPATH_MAP_COUNT];
 
 #define DATAPATH_LINK_PREFIX "link-"
+#define DATAPATH_DECAP_PREFIX "decap-"
 
 struct datapath_area {
 	void *base;    /* NULL: not mapped */
@@ -57,6 +58,8 @@ uint32_t datapath_pending(const struct datapath *dp);
 /* Of the value of the map `carried`. */
 uint32_t datapath_carried_bytes(uint32_t service_elements, uint32_t backend_elements);
 /* A version as the header has it, made printable. */
+/* The layout of the tables pinned in dir; 0: there are none that can be read. */
+uint32_t datapath_abi_of(const char *dir);
 void datapath_read_version(const struct ringlb_tables *header, char out[RINGLB_VERSION_TEXT]);
 /* One kernel map under two datapaths. */
 bool datapath_shares(const struct datapath *a, const struct datapath *b, enum datapath_map map);
@@ -92,6 +95,10 @@ int datapath_make_directory(const char *dir, struct diag *d);
 /* Removes dir when it is empty, is no mount point and lies in a directory of a bpffs. */
 void datapath_remove_directory(const char *dir);
 /* Creates the link and pins it as path, as datapath_attach says. */
+/* The interface that the link pinned as path is attached to; 0: it is gone. */
+int datapath_link_state(const char *path, unsigned int *ifindex, uint32_t *prog_id);
+/* XDP links don't tell their mode: the interface does. */
+enum datapath_mode datapath_link_mode(unsigned int ifindex, uint32_t prog_id);
 int datapath_link_pin(int prog, unsigned int ifindex, enum datapath_mode mode, const char *path);
 /* Takes the link pinned as path off, at once, and removes the pin. 0 or -errno. */
 int datapath_link_unpin(const char *path);

@@ -271,42 +271,63 @@ static void settings(struct plan *p, const struct config *was)
 	}
 }
 
-static const struct plan_interface *interface_named(const struct plan_interface *v, size_t count, const char *name)
+/* The place in v of each that is wanted, count: none. What it is called now comes before what it was called. */
+static void find_interfaces(const struct config *c, const struct plan_interface *v, size_t count, size_t *place,
+			    bool *taken)
 {
-	for (size_t i = 0; i < count; i++)
-		if ((v[i].attached || v[i].gone) && !strcmp(v[i].name, name))
-			return &v[i];
-	return NULL;
+	for (size_t i = 0; i < c->interfaces; i++) {
+		place[i] = count;
+		for (size_t j = 0; j < count; j++)
+			if (*v[j].now && !strcmp(v[j].now, c->interface[i]))
+				place[i] = j;
+		taken[place[i]] = true;
+	}
+	for (size_t i = 0; i < c->interfaces; i++) {
+		for (size_t j = 0; j < count && place[i] == count; j++)
+			if (!taken[j] && (v[j].attached || v[j].gone) && !strcmp(v[j].name, c->interface[i]))
+				place[i] = j;
+		taken[place[i]] = true;
+	}
+}
+
+static void keep_interface(struct plan *p, const struct plan_interface *is, const char *name)
+{
+	const struct config *c = p->next->config;
+	bool renamed = strcmp(is->name, name) != 0;
+
+	if (is->gone)
+		return;
+	if (renamed)
+		plan_add(p, PLAN_SETTING, 0, 0, "interfaces", "interface %s is called %s now: it stays attached",
+			 is->name, name);
+	if (!is->alive && !renamed)
+		plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name, "interface %s: attach again, it was recreated",
+			 is->name);
+	else if (c->xdp != CONFIG_XDP_AUTO && is->native != (c->xdp == CONFIG_XDP_NATIVE))
+		plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, name,
+			 "interface %s: attach again in %s mode; packets in between go to the host", name,
+			 is->native ? "generic" : "native");
 }
 
 static void interface_operations(struct plan *p, const struct plan_interface *v, size_t count)
 {
 	const struct config *c = p->next->config;
+	bool *taken = xcalloc(count + 1, sizeof(*taken));
+	size_t *place = xcalloc(c->interfaces + 1, sizeof(*place));
 
+	find_interfaces(c, v, count, place, taken);
 	for (size_t i = 0; i < c->interfaces; i++) {
-		const struct plan_interface *is = interface_named(v, count, c->interface[i]);
-
-		if (!is)
+		if (place[i] < count)
+			keep_interface(p, &v[place[i]], c->interface[i]);
+		else
 			plan_add(p, PLAN_INTERFACE_ATTACH, 0, 0, c->interface[i], "interface %s: attach",
 				 c->interface[i]);
-		else if (is->gone)
-			continue;
-		else if (!is->alive)
-			plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name,
-				 "interface %s: attach again, it was recreated", is->name);
-		else if (c->xdp != CONFIG_XDP_AUTO && is->native != (c->xdp == CONFIG_XDP_NATIVE))
-			plan_add(p, PLAN_INTERFACE_REATTACH, 0, 0, is->name,
-				 "interface %s: attach again in %s mode; packets in between go to the host", is->name,
-				 is->native ? "generic" : "native");
 	}
-	for (size_t i = 0; i < count; i++) {
-		bool wanted = false;
-
-		for (size_t j = 0; j < c->interfaces; j++)
-			wanted |= !strcmp(c->interface[j], v[i].name);
-		if (v[i].attached && !wanted)
+	for (size_t i = 0; i < count; i++)
+		if (v[i].attached && !taken[i])
 			plan_add(p, PLAN_INTERFACE_DETACH, 0, 0, v[i].name, "interface %s: detach", v[i].name);
-	}
+	free(taken);
+	free(place);
 }
 
 static bool lists(const struct config *c, const char *interface)

@@ -78,11 +78,14 @@ struct plan_service {
 	enum ringlb_track track;
 };
 
+#define PLAN_INTERFACE_NAME 16 /* IFNAMSIZ */
+
 /* An interface as it is now. */
 struct plan_interface {
 	const char *name;
 	bool attached, alive, native;
 	bool gone; /* there is no interface of this name: it keeps its place in what runs, and is attached when it is back */
+	char now[PLAN_INTERFACE_NAME]; /* what the one with the program is called since it was renamed; else empty */
 };
 
 struct plan {

@@ -43,19 +43,23 @@ static void report_interfaces(struct out *o, const struct plan_interface *v, siz
 {
 	out_array(o, "interfaces");
 	out_text(o, "interfaces:\n");
-	out_table(o, "ll");
+	out_table(o, "lll");
 	for (size_t i = 0; i < count; i++) {
 		const char *mode = interface_mode(&v[i]);
 
 		out_object(o, NULL);
 		out_string(o, "name", v[i].name);
 		out_string(o, "mode", mode);
+		if (*v[i].now && v[i].alive)
+			out_string(o, "now", v[i].now);
 		out_end(o);
 		out_cell(o, OUT_PLAIN, "%s", v[i].name);
 		if (*mode == 'm')
 			out_cell(o, OUT_BAD, "missing: \"ringlb apply\" attaches it again once it exists");
 		else
 			out_cell(o, *mode == 'g' ? OUT_WARN : OUT_GOOD, "%s", mode);
+		if (*v[i].now && v[i].alive)
+			out_cell(o, OUT_WARN, "called %s now: name it so in the file", v[i].now);
 		out_row(o);
 	}
 	out_table_end(o);

@@ -110,13 +110,20 @@ void running_close(struct running *r)
 	memset(r, 0, sizeof(*r));
 }
 
-const struct datapath_link *running_link(const struct running *r, size_t interface)
+const struct datapath_link *running_link_on(const struct running *r, unsigned int ifindex)
 {
 	for (size_t i = 0; i < r->links; i++)
-		if (r->link[i].ifindex == r->state->ifindex[interface])
+		if (r->link[i].ifindex == ifindex)
 			return &r->link[i];
 	return NULL;
 }
+
+const struct datapath_link *running_link(const struct running *r, size_t interface)
+{
+	return running_link_on(r, r->state->ifindex[interface]);
+}
+
+_Static_assert(PLAN_INTERFACE_NAME >= IF_NAMESIZE, "struct plan_interface.now");
 
 struct plan_interface *running_interfaces(const struct running *r, size_t *count)
 {
@@ -125,17 +132,20 @@ struct plan_interface *running_interfaces(const struct running *r, size_t *count
 
 	*count = c->interfaces;
 	for (size_t i = 0; i < c->interfaces; i++) {
-		const struct datapath_link *l = running_link(r, i);
-
 		unsigned int ifindex = if_nametoindex(c->interface[i]);
+		const struct datapath_link *here = ifindex ? running_link_on(r, ifindex) : NULL,
+					   *l = here ? here : running_link(r, i);
+		bool renamed = l && l->alive && l->ifindex != ifindex;
 
 		v[i] = (struct plan_interface){
 			.name = c->interface[i],
 			.attached = l != NULL,
-			.alive = l && l->alive && ifindex == l->ifindex, /* the name may be another one's by now */
-			.gone = !ifindex,
+			.alive = l && l->alive && (!renamed || !ifindex), /* the name may be another one's by now */
+			.gone = !ifindex && !renamed,
 			.native = l && l->mode == DATAPATH_NATIVE,
 		};
+		if (renamed && !if_indextoname(l->ifindex, v[i].now))
+			*v[i].now = '\0'; /* gone this moment */
 	}
 	return v;
 }

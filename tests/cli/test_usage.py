@@ -74,6 +74,7 @@ BAD = [[], ["nonsense"], ["help", "nonsense"], ["-i", "no spaces", "show"], ["--
        ["lookup", "www", "1.2.3.4:5", "--from", "x"], ["lookup", "--file"], ["decap"], ["decap", "lo"],
        ["decap", "--detach"], ["decap", "--from", "10.0.0.1"], ["decap", "--from", "10.0.0.1/8", "lo"],
        ["decap", "--from", "10.0.0.1", "nosuch0"], ["decap", "--detach", "--from", "10.0.0.1", "lo"],
+       ["decap", "--show", "lo"], ["decap", "--show", "--detach"], ["decap", "--show", "--from", "10.0.0.1"],
        *([c, "/no/such/file"] for c in ("check", "attach", "plan", "apply")), ["lookup", "www", "x", "--file", "/no/such"]]
 
 

@@ -81,6 +81,36 @@ def test_detach_of_incomplete_pins_leaves_nothing(lab):
     assert not footprint(lab)["pins"] and not footprint(lab)["xdp"]
 
 
+def test_detach_leaves_what_others_have_pinned(lab):
+    """In a directory that happens to have the instance's name, and in the instance's own."""
+    place = lab.dir / "bpf/lb/default"
+    place.mkdir()
+    lab.run("lb", "bpftool", "map", "create", place / "theirs", "type", "array", "key", "4", "value", "4", "entries", "1",
+            "name", "theirs")
+    assert "theirs is not a pin of ringlb's" in lab.ringlb("detach", check=1).stderr
+    assert footprint(lab)["pins"] == ["default", "theirs"]
+    (place / "theirs").rename(place / "link-7x")
+    lab.ringlb("detach", check=1)
+    (place / "link-7x").unlink()
+    place.rmdir()
+    lab.attach(simple(lab))
+    full = footprint(lab)
+    lab.run("lb", "bpftool", "map", "create", place / "theirs", "type", "array", "key", "4", "value", "4", "entries", "1",
+            "name", "theirs")
+    assert "theirs is not a pin of ringlb's" in lab.ringlb("detach", check=1).stderr
+    lab.connect(VIP4, 80, PORTS)
+    (place / "theirs").unlink()
+    assert footprint(lab) == full
+    lab.ringlb("detach")
+    assert footprint(lab) == NOTHING
+
+
+def test_rollback_of_the_first_generation(lab):
+    lab.attach(simple(lab))
+    said = lab.ringlb("rollback", check=1).stderr
+    assert "generation 1 runs, the first one" in said and "generation 0" not in said
+
+
 def test_attach_is_all_or_nothing(lab):
     failed = lab.ringlb("attach", lab.write(simple(lab, interfaces=["eth0", "nosuch0"])), check=None)
     assert failed.returncode in (1, 2) and "nosuch0" in failed.stderr
@@ -119,6 +149,36 @@ def test_recreated_interface_is_noticed_and_attached_again(lab):
     lab.connect(VIP6, 80, PORTS)
     lab.ringlb("detach")
     assert footprint(lab)["pins"] == [] and footprint(lab)["xdp"] == []
+
+
+def test_renamed_interface_stays_attached(lab):
+    """Its program is the interface's, not the name's: packets go on, and a file with the new name is no other interface."""
+    made = simple(lab)
+    lab.attach(made)
+    links = footprint(lab)
+    with lab.traffic(VIP4, 80, PORTS, "--keep", "--pause", "0.05") as summary:
+        lab.run("lb", "ip", "link", "set", "eth0", "name", "wan0")
+        try:
+            shown, = lab.json("show")["interfaces"]
+            assert shown == {"name": "eth0", "mode": "native", "now": "wan0"}
+            assert "called wan0 now" in lab.ringlb("show").stdout and lab.json("show")["services"][0]["ready"]
+            assert "is called wan0 now" in lab.ringlb("plan", lab.config_file).stderr
+            assert "is called wan0 now" in lab.ringlb("backend", "set", "web", "b1", "--weight", "3", "--save").stderr
+            made["interfaces"] = ["wan0"]
+            made["pools"][0]["backends"][0]["weight"] = 3
+            lab.write(made)
+            assert "interface eth0 is called wan0 now: it stays attached" in lab.ringlb("plan", lab.config_file).stdout
+            assert not lab.ringlb("apply", lab.config_file).stderr
+            assert lab.json("show")["interfaces"] == [{"name": "wan0", "mode": "native"}]
+            # Another mode, at once with another name.
+            lab.run("lb", "ip", "link", "set", "wan0", "name", "eth0")
+            lab.ringlb("apply", lab.write({**made, "interfaces": ["eth0"], "xdp": "generic"}))
+            assert lab.json("show")["interfaces"] == [{"name": "eth0", "mode": "generic"}]
+            lab.ringlb("apply", lab.write({**made, "interfaces": ["eth0"]}))
+        finally:
+            lab.run("lb", "ip", "link", "set", "wan0", "name", "eth0", check=None)
+    assert footprint(lab)["xdp"] == links["xdp"]
+    assert not summary["failed"], summary
 
 
 def test_shown_configuration_is_taken_back_unchanged(lab):

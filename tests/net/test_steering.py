@@ -123,3 +123,22 @@ def test_decap_is_for_the_balancers_alone(lab):
     assert not list((lab.dir / "bpf/b1").rglob("*")) and "xdp" not in lab.run("b1", "ip", "link", "show", "eth0").stdout
     lab.ringlb("decap", "--from", "10.77.0.0/28", "eth0", host="b1")
     assert set(lab.connect(VIP4, 80, "24000-24009").values()) == {"b1"}
+
+
+def test_decap_show(lab):
+    assert lab.ringlb("decap", "--show", host="b1").stdout == "decap is attached nowhere\n"
+    assert lab.json("decap", "--show", host="b1") == {"interfaces": []}
+    lab.attach(configuration([pool(lab, weights=(1,))], [service(VIP4, forward="ipip")]))
+    prefixes = ["10.77.0.1", "10.77.0.0/28", "fd77::/64", "fd77::1"]
+    lab.ringlb("decap", "--from", *prefixes, "--gue-port", "7000", "eth0", host="b1")
+    lab.connect(VIP4, 80, "24000-24009")
+    [at] = lab.json("decap", "--show", host="b1")["interfaces"]
+    assert at.pop("decapsulated") >= 40 and sorted(at.pop("from")) == sorted(prefixes)
+    assert at == {"name": "eth0", "mode": "native", "gue_port": 7000}
+    assert "native" in lab.ringlb("decap", "--show", host="b1").stdout
+    # Its interface gone, by the link alone.
+    lab.run("b1", "ip", "link", "add", "x0", "type", "veth", "peer", "name", "x1")
+    lab.ringlb("decap", "--from", "10.77.0.1", "x0", host="b1")
+    lab.run("b1", "ip", "link", "del", "x0")
+    modes = [i["mode"] for i in lab.json("decap", "--show", host="b1")["interfaces"]]
+    assert sorted(modes) == ["missing", "native"]

@@ -46,7 +46,7 @@ int case_plan(const struct case_instance *i, struct config *config, struct plan 
 	int err;
 
 	for (size_t j = 0; j < count; j++)
-		interface[j] = (struct plan_interface){ c->interface[j], true, true, true, false };
+		interface[j] = (struct plan_interface){ c->interface[j], true, true, true, false, "" };
 	err = plan_make(&in, out, d);
 	free(interface);
 	return err;

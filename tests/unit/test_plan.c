@@ -418,7 +418,7 @@ static int plan_with(struct step *s, const struct plan_interface *v, size_t coun
 
 static void test_interfaces(void **state)
 {
-	struct plan_interface v[] = { { "eth0", true, true, true, false }, { "eth1", true, false, false, false } };
+	struct plan_interface v[] = { { "eth0", true, true, true, false, "" }, { "eth1", true, false, false, false, "" } };
 	struct step s;
 
 	(void)state;
@@ -435,8 +435,31 @@ static void test_interfaces(void **state)
 	assert_only(&s.p, PLAN_INTERFACE_ATTACH, "interface eth1: attach");
 	assert_int_equal(s.p.next->generation, 1);
 	plan_free(&s.p);
+	/* Another name, and then the file says so: it stays attached. */
+	v[1] = (struct plan_interface){ "eth1", true, true, true, false, "wan0" };
+	assert_int_equal(plan_with(&s, v, 2), 0);
+	assert_int_equal(s.p.operations, 0);
+	plan_free(&s.p);
+	s.c.interfaces = "wan0, eth0";
+	assert_int_equal(plan_with(&s, v, 2), 0);
+	assert_only(&s.p, PLAN_SETTING, "interface eth1 is called wan0 now: it stays attached");
+	assert_int_equal(s.p.next->generation, 2);
+	plan_free(&s.p);
+	/* Another one has the old name by now. */
+	v[1].alive = false;
+	s.c.interfaces = "eth1, eth0, wan0";
+	assert_int_equal(plan_with(&s, v, 2), 0);
+	assert_int_equal(s.p.operations, 2);
+	assert_string_equal(case_find(&s.p, PLAN_INTERFACE_ATTACH, 0)->subject, "eth1");
+	assert_string_equal(case_find(&s.p, PLAN_SETTING, 0)->text,
+			    "interface eth1 is called wan0 now: it stays attached");
+	plan_free(&s.p);
+	s.c.interfaces = "eth0, eth1";
+	assert_int_equal(plan_with(&s, v, 2), 0);
+	assert_only(&s.p, PLAN_INTERFACE_REATTACH, "interface eth1: attach again, it was recreated");
+	plan_free(&s.p);
 	/* Another list of interfaces. */
-	v[1] = (struct plan_interface){ "eth1", true, true, false, false };
+	v[1] = (struct plan_interface){ "eth1", true, true, false, false, "" };
 	s.c.interfaces = "eth2, eth0";
 	assert_int_equal(plan_with(&s, v, 2), 0);
 	assert_int_equal(s.p.operations, 2);
