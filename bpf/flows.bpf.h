@@ -53,7 +53,8 @@ static __always_inline bool keeps_flows(const struct choice *c)
 {
 	__u8 track = c->service->track;
 
-	return track == RINGLB_TRACK_ALWAYS || (c->moved && track == RINGLB_TRACK_MOVED);
+	return track == RINGLB_TRACK_ALWAYS || c->service->affinity == RINGLB_AFFINITY_QUIC ||
+	       (c->moved && track == RINGLB_TRACK_MOVED);
 }
 
 /* The one place that answers: does this packet open a flow? A protocol without a handshake never says so. */
@@ -417,6 +418,10 @@ __noinline int keep_flow_in_table(struct xdp_md *ctx, struct tracked *f)
 	return 0;
 }
 
+/* For a service of QUIC, in the place of keep_flow_in_table(): quic.bpf.h. */
+static __always_inline void keep_quic(struct xdp_md *ctx, const struct choice *c, const struct packet *p,
+				      struct tracked *f);
+
 static __always_inline __u32 previous_owner(const struct choice *c, __u64 cold_off)
 {
 	const struct ringlb_cold *cold = table_at(c->tables, cold_off);
@@ -430,7 +435,7 @@ static __always_inline void keep_flow(struct xdp_md *ctx, struct choice *c, cons
 {
 	const struct ringlb_service *s = c->service;
 	struct tracked f = {
-		.fingerprint = s->affinity == RINGLB_AFFINITY_FLOW ? c->fingerprint : flow_fingerprint(c->root, p),
+		.fingerprint = c->fingerprint ? c->fingerprint : flow_fingerprint(c->root, p),
 		.cold = s->cold_off + (__u64)at * sizeof(struct ringlb_cold),
 		.position = c->position,
 		.owner = c->owner,
@@ -450,7 +455,10 @@ static __always_inline void keep_flow(struct xdp_md *ctx, struct choice *c, cons
 	if (f.fingerprint <= RINGLB_FLOW_BUSY)
 		f.fingerprint = RINGLB_FLOW_BUSY + 1;
 	f.previous = c->moved ? previous_owner(c, f.cold) : c->owner;
-	keep_flow_in_table(ctx, &f);
+	if (s->affinity == RINGLB_AFFINITY_QUIC)
+		keep_quic(ctx, c, p, &f);
+	else
+		keep_flow_in_table(ctx, &f);
 	c->backend = f.backend;
 	c->previous = f.previous;
 	c->tracked = f.known;

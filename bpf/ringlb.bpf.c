@@ -14,6 +14,7 @@
 #include "closer.bpf.h"
 #include "ring.bpf.h"
 #include "flows.bpf.h"
+#include "quic.bpf.h"
 #include "forward.bpf.h"
 #include "count.bpf.h"
 #include "trace.bpf.h"

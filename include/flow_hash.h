@@ -30,6 +30,17 @@ struct flow_key6 {
 } __attribute__((aligned(8)));
 _Static_assert(sizeof(struct flow_key6) == 40, "flow_key6");
 
+/* A QUIC connection id at a service's address and port: longer than the others, so that no packet's addresses are one. */
+struct flow_key_id {
+	__u8 service[16]; /* IPv4 mapped */
+	__u8 id[20];      /* zeros behind its end */
+	__u8 zero[4];
+	__be16 service_port;
+	__u8 length; /* of id */
+	__u8 zero2[5];
+} __attribute__((aligned(8)));
+_Static_assert(sizeof(struct flow_key_id) == 48, "flow_key_id");
+
 #define FLOW_HASH_ROTL(x, b) (((x) << (b)) | ((x) >> (64 - (b))))
 /* Four quarters, a line each. */
 /* clang-format off */
@@ -115,6 +126,14 @@ static inline __attribute__((always_inline)) __u64 flow_fingerprint6(const __u64
 static inline __attribute__((always_inline)) __u32 flow_hash6(const __u64 key[2], const struct flow_key6 *flow)
 {
 	return (__u32)(flow_fingerprint6(key, flow) >> 32);
+}
+
+static inline __attribute__((always_inline)) __u64 flow_fingerprint_id(const __u64 key[2], const struct flow_key_id *id)
+{
+	__u64 in[sizeof(*id) / 8];
+
+	__builtin_memcpy(in, id, sizeof(in));
+	return flow_hash_siphash13(key, in, sizeof(in) / 8);
 }
 
 /*

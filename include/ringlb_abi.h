@@ -154,6 +154,7 @@ _Static_assert(sizeof(struct ringlb_output) == 32, "ringlb_output");
 	2u /* the pins beside these, NAME~new, ran until now, and may still run: see replace.h */
 
 #define RINGLB_VERSION_TEXT 32u
+#define RINGLB_QUIC_REFUSED 512u
 
 /*
  * The start of the map `tables`. `state` is revision << 1 | side: one word, read once for each packet, that publishes
@@ -173,6 +174,8 @@ struct ringlb_tables {
 	__u32 daemon_stamp; /* of the last round of a daemon, which looks after health; 0: there was none */
 	__u32 daemon;       /* 1: one runs, or was killed */
 	__u32 reserved;
+	/* By the top bits of positions: the stamp (low 16 bits) at which a QUIC flow in a moved arc could not be remembered. */
+	__u16 quic_refused[RINGLB_QUIC_REFUSED];
 };
 #define RINGLB_TABLES_HEADER 4096u /* the first region starts here */
 _Static_assert(sizeof(struct ringlb_tables) <= RINGLB_TABLES_HEADER, "ringlb_tables");
@@ -278,6 +281,10 @@ _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
  * filled in, and then given its own; an expired one's `established` is swapped before, so that a packet of its flow at
  * the same moment loses or wins. What packets change in an entry they swap, too. User space frees one by writing 0.
  *
+ * For a service of QUIC there are entries of 4-tuples, everywhere and not in moved arcs alone, and of connection ids, whose
+ * fingerprint is flow_fingerprint_id(). Both begin as openings. `opening` is then the choice and, of a 4-tuple that an
+ * Initial has opened, the low 32 bits of that Initial's id's fingerprint (0 is made 1); it is 0 once established.
+ *
  * A choice (incarnation << 16 | backend, backend an index in the map backends) counts only while the backend has that
  * incarnation. Incarnations start at 1, so a choice is never 0.
  */
@@ -289,8 +296,8 @@ struct ringlb_flow {
 };
 _Static_assert(sizeof(struct ringlb_flow) == 32, "ringlb_flow");
 #define RINGLB_FLOW_BUSY 1ull
-#define RINGLB_FLOW_REBOUND 2u /* of a QUIC connection id, or of a 4-tuple that one has moved to: no arc's */
 #define RINGLB_FLOW_CLOSING 1u /* FIN or RST seen, and no data since: silent for RINGLB_CLOSING_SECONDS it expires */
+#define RINGLB_FLOW_REBOUND 2u /* of a QUIC connection id, or of a 4-tuple that one has moved to: no arc's */
 #define RINGLB_CLOSING_SECONDS 60u
 #define RINGLB_OPENING_SECONDS 10u   /* a mere opening expires after */
 #define RINGLB_OPENING_WINDOW 65536u /* a packet belongs to the SYN whose sequence number lies at most so far behind */

@@ -10,7 +10,7 @@
 struct judge {
 	const struct state *state;
 	const struct state_pool **table; /* by service index; NULL: no such service, or one that keeps no flows */
-	bool *always;                    /* by service index */
+	bool *always;                    /* by service index: it keeps flows in ordinary arcs, too */
 	uint16_t *incarnation;           /* by backend index; 0: not in use */
 };
 
@@ -42,7 +42,8 @@ static void judge_init(struct judge *j, const struct state *s)
 	for (size_t i = 0; i < c->services; i++)
 		if (c->service[i].track != RINGLB_TRACK_NONE) {
 			j->table[s->service_index[i]] = state_table(s, i);
-			j->always[s->service_index[i]] = c->service[i].track == RINGLB_TRACK_ALWAYS;
+			j->always[s->service_index[i]] = c->service[i].track == RINGLB_TRACK_ALWAYS ||
+							 c->service[i].affinity == RINGLB_AFFINITY_QUIC;
 		}
 	for (size_t i = 0; i < state_tables(s); i++) {
 		const struct state_pool *p = state_table_at(s, i);

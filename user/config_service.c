@@ -219,8 +219,6 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 	read_pool(f, pools, v[S_POOL], &s->pool);
 	read_forward(f, v[S_FORWARD], s);
 	read_affinity(f, v[S_AFFINITY], s);
-	if (s->affinity == RINGLB_AFFINITY_QUIC)
-		check_supported(f, v[S_AFFINITY], "affinity", "quic");
 	if (v[S_QUIC])
 		read_quic(f, v[S_QUIC], s);
 	s->track = config_default_track(s->protocol, s->affinity);

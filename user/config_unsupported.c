@@ -9,7 +9,6 @@ static const struct {
 	const char *value; /* NULL: the key, whatever its value */
 	const char *instead;
 } refused[] = {
-	{ "affinity", "quic", "use flow or source" },
 	{ "fragments", "track", "leave it out, or use drop" },
 	{ "fragments", "source", "leave it out, or use drop" },
 };

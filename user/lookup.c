@@ -257,6 +257,21 @@ static size_t put_ip(const struct lookup_target *t, const struct lookup_source *
 	return sizeof(v6);
 }
 
+/*
+ * The start of an Initial of version 1 (RFC 9000, 17.2.2) or, established, of a packet with a short header. Its connection
+ * id is nobody's.
+ */
+#define QUIC_HEADER 14u
+static size_t put_quic(bool established, uint8_t *at)
+{
+	const uint8_t initial[QUIC_HEADER] = { 0xc0, 0, 0, 0, 1, 8 };
+
+	memcpy(at, initial, sizeof(initial));
+	if (established)
+		*at = 0x40;
+	return sizeof(initial);
+}
+
 size_t lookup_frame(const struct lookup_target *t, const struct lookup_source *s, bool established,
 		    uint8_t frame[LOOKUP_FRAME])
 {
@@ -264,14 +279,19 @@ size_t lookup_frame(const struct lookup_target *t, const struct lookup_source *s
 	struct udphdr udp = { .source = htons(s->port), .dest = htons(t->port), .len = htons(sizeof(udp)) };
 	bool is_tcp = t->protocol == IPPROTO_TCP;
 	size_t payload = is_tcp ? sizeof(tcp) : t->protocol ? sizeof(udp) : 0, length = sizeof(struct ethhdr);
+	bool is_quic = t->service->affinity == RINGLB_AFFINITY_QUIC;
 	struct ethhdr eth = { .h_proto = htons(address_is_ipv4(&t->service->address) ? ETH_P_IP : ETH_P_IPV6) };
 
 	tcp.syn = !established;
 	tcp.ack = established;
 	memset(frame, 0, LOOKUP_FRAME);
 	memcpy(frame, &eth, sizeof(eth));
-	length += put_ip(t, s, payload, frame + length);
+	length += put_ip(t, s, payload + (is_quic ? QUIC_HEADER : 0), frame + length);
+	if (is_quic)
+		udp.len = htons(sizeof(udp) + QUIC_HEADER);
 	memcpy(frame + length, is_tcp ? (const void *)&tcp : (const void *)&udp, payload);
 	length += payload;
+	if (is_quic)
+		length += put_quic(established, frame + length);
 	return length < 64 ? 64 : length;
 }

@@ -39,9 +39,9 @@ int lookup_source_parse(const struct lookup_target *t, const char *text, const c
 /* The position on the pool's ring, as the data plane computes it. */
 uint32_t lookup_position(const struct lookup_target *t, const struct lookup_source *s);
 /*
- * Such a packet as an Ethernet frame: for TCP a SYN, or established a mere ACK; for UDP an empty datagram; for another
- * protocol nothing behind the IP header. At least as
- * long as struct ringlb_lookup. Returns its length.
+ * Such a packet as an Ethernet frame: for TCP a SYN, or established a mere ACK; for UDP an empty datagram, or with
+ * affinity quic the start of an Initial, established of a packet with a short header; for another protocol nothing behind
+ * the IP header. At least as long as struct ringlb_lookup. Returns its length.
  */
 size_t lookup_frame(const struct lookup_target *t, const struct lookup_source *s, bool established,
 		    uint8_t frame[LOOKUP_FRAME]);

@@ -163,11 +163,18 @@ static int own_next(struct plan *p, const struct plan_input *in, size_t service,
 	return 0;
 }
 
+/* The hash that positions come from: `flow` and `quic` have the same. */
+static enum ringlb_affinity hash_of(const struct config *c, const struct config_service *s)
+{
+	enum ringlb_affinity affinity = placement_affinity(&c->pool[s->pool], s);
+
+	return affinity == RINGLB_AFFINITY_QUIC ? RINGLB_AFFINITY_FLOW : affinity;
+}
+
 static bool hash_differs(const struct config *a, const struct config_service *was, const struct config *b,
 			 const struct config_service *is)
 {
-	return memcmp(a->hash_key, b->hash_key, sizeof(a->hash_key)) ||
-	       placement_affinity(&a->pool[was->pool], was) != placement_affinity(&b->pool[is->pool], is) ||
+	return memcmp(a->hash_key, b->hash_key, sizeof(a->hash_key)) || hash_of(a, was) != hash_of(b, is) ||
 	       (is->affinity == RINGLB_AFFINITY_SOURCE &&
 		(was->source_prefix4 != is->source_prefix4 || was->source_prefix6 != is->source_prefix6));
 }

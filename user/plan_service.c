@@ -38,6 +38,14 @@ static void add(char **text, const char *what, const char *from, const char *to)
 	free(old);
 }
 
+static void add_words(char **text, const char *words)
+{
+	char *old = *text;
+
+	*text = xasprintf("%s%s", old, words);
+	free(old);
+}
+
 static void add_number(char **text, const char *what, unsigned int from, unsigned int to)
 {
 	char was[16], is[16];
@@ -59,6 +67,8 @@ static char *difference(const struct config *was_in, const struct config_service
 	if (was->forward == RINGLB_FORWARD_GUE && is->forward == RINGLB_FORWARD_GUE)
 		add_number(&text, "gue port", was->gue_port, is->gue_port);
 	add(&text, "affinity", config_affinity_name(was->affinity), config_affinity_name(is->affinity));
+	if (was->affinity == RINGLB_AFFINITY_QUIC && is->affinity == RINGLB_AFFINITY_FLOW)
+		add_words(&text, " (connections whose client has another address than when they began break)");
 	if (was->affinity == RINGLB_AFFINITY_SOURCE && is->affinity == RINGLB_AFFINITY_SOURCE) {
 		was_prefix = xasprintf("/%u, /%u", was->source_prefix4, was->source_prefix6);
 		is_prefix = xasprintf("/%u, /%u", is->source_prefix4, is->source_prefix6);

@@ -57,6 +57,7 @@ static int write_tables(struct datapath *dp, struct datapath *former, struct sta
 		for (size_t i = 0; i < state_tables(s); i++)
 			encode_table(&e, state_table_at(s, i));
 		memcpy(t->outputs, was->outputs, sizeof(t->outputs));
+		memcpy(t->quic_refused, was->quic_refused, sizeof(t->quic_refused));
 		t->pending = was->pending;
 		t->daemon_stamp = was->daemon_stamp;
 		t->daemon = was->daemon;
@@ -164,6 +165,21 @@ static void add_arc_stamps(struct datapath *dp, const struct state_pool *p, cons
 	}
 }
 
+/* Of two stamps the one that is less long ago. */
+static void add_refusals(struct datapath *dp, struct datapath *former, uint32_t now)
+{
+	struct ringlb_tables *to = header(dp);
+	const struct ringlb_tables *from = header(former);
+
+	for (size_t i = 0; i < RINGLB_QUIC_REFUSED; i++) {
+		uint16_t theirs = __atomic_load_n(&from->quic_refused[i], __ATOMIC_RELAXED);
+		uint16_t ours = __atomic_load_n(&to->quic_refused[i], __ATOMIC_RELAXED);
+
+		if ((uint16_t)(now - theirs) < (uint16_t)(now - ours))
+			__atomic_store_n(&to->quic_refused[i], theirs, __ATOMIC_RELAXED);
+	}
+}
+
 static int add_stamps(struct datapath *dp, const struct state *s, struct datapath *former, struct diag *d)
 {
 	struct state *were = running_state(former, d);
@@ -190,17 +206,17 @@ static void add_backend_stamps(struct datapath *dp, struct datapath *former)
 static int add_rest(struct datapath *dp, const struct state *s, struct datapath *former, struct diag *d)
 {
 	uint32_t now;
-	int err = 0;
+	int err = running_now(former, &now);
 
-	if (!datapath_shares_flows(dp, former)) {
+	if (!err && !datapath_shares_flows(dp, former)) {
 		const struct flows from = flows_of(former), to = flows_of(dp);
 
-		err = running_now(former, &now);
-		if (!err)
-			flows_copy(&from, &to, now);
+		flows_copy(&from, &to, now);
 	}
 	if (!err && !datapath_shares_tables(dp, former))
 		err = add_stamps(dp, s, former, d);
+	if (!err && !datapath_shares_tables(dp, former))
+		add_refusals(dp, former, now);
 	if (!err && !datapath_shares_backends(dp, former))
 		add_backend_stamps(dp, former);
 	return err ? err : datapath_carry(dp, former, true);

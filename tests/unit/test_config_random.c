@@ -123,13 +123,19 @@ static void random_service(struct config *c, struct config_service *s, bool ipv4
 	if (s->forward == RINGLB_FORWARD_GUE && random_below(2))
 		s->gue_port = (uint16_t)(1 + random_below(65535));
 	s->affinity = random_below(2) ? RINGLB_AFFINITY_FLOW : RINGLB_AFFINITY_SOURCE;
+	if (s->protocol == IPPROTO_UDP && random_below(3) == 0) {
+		s->affinity = RINGLB_AFFINITY_QUIC;
+		s->cid_length = (uint8_t)random_below(21);
+	}
 	s->source_prefix4 = 32;
 	s->source_prefix6 = 128;
 	if (s->affinity == RINGLB_AFFINITY_SOURCE && random_below(2)) {
 		s->source_prefix4 = (uint8_t)(1 + random_below(32));
 		s->source_prefix6 = (uint8_t)(1 + random_below(128));
 	}
-	s->track = s->protocol == IPPROTO_TCP && random_below(2) ? RINGLB_TRACK_MOVED : RINGLB_TRACK_NONE;
+	s->track = (s->protocol == IPPROTO_TCP || s->affinity == RINGLB_AFFINITY_QUIC) && random_below(2) ?
+			   RINGLB_TRACK_MOVED :
+			   RINGLB_TRACK_NONE;
 	s->fragments = CONFIG_FRAGMENTS_DROP;
 }
 

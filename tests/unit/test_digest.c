@@ -125,6 +125,17 @@ static void test_sees_what_matters(void **state)
 	b = a;
 	case_service_add(&b, 0);
 	assert_other(&a, &b);
+	a.service[1].protocol = b.service[1].protocol = "udp";
+	a.service[1].affinity = "flow";
+	b = a;
+	b.service[1].affinity = "quic";
+	assert_other(&a, &b);
+	a = b;
+	b.service[1].affinity = "quic, quic: {cid_length: 8}";
+	assert_other(&a, &b);
+	a = b;
+	b.service[1].affinity = "quic, quic: {cid_length: 9}";
+	assert_other(&a, &b);
 }
 
 /* However an instance came to its configuration, moved arcs and all. */

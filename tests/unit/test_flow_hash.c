@@ -117,12 +117,31 @@ static void test_flow6(void **state)
 	assert_int_equal(flow_hash6(k, &flow), 0xcb2e3439);
 }
 
+static void test_id(void **state)
+{
+	const __u64 k[2] = { key[0], key[1] };
+	const uint8_t expected[48] = { [10] = 0xff, 0xff, 192, 0, 2, 1, 1, 2, 3, 4, 5, 6, 7, 8, [40] = 0x01, 0xbb, 8 };
+	struct flow_key_id id = {
+		.service = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+		.id = { 1, 2, 3, 4, 5, 6, 7, 8 },
+		.service_port = htons(443),
+		.length = 8,
+	};
+
+	(void)state;
+	assert_int_equal(sizeof(id), sizeof(expected));
+	assert_memory_equal(&id, expected, sizeof(expected));
+	assert_int_equal(flow_fingerprint_id(k, &id), 0xc3782273d98faaf5);
+}
+
 /* Each field counts, and so does each bit of the key. */
 static void test_everything_counts(void **state)
 {
 	__u64 k[2] = { key[0], key[1] };
 	struct flow_key4 flow4 = { 0 };
 	struct flow_key6 flow6 = { 0 };
+	struct flow_key_id id = { 0 };
+	const __u64 plain = flow_fingerprint_id(k, &id);
 	const __u32 plain4 = flow_hash4(k, &flow4), plain6 = flow_hash6(k, &flow6);
 
 	(void)state;
@@ -135,6 +154,11 @@ static void test_everything_counts(void **state)
 		((uint8_t *)&flow6)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		assert_int_not_equal(flow_hash6(k, &flow6), plain6);
 		((uint8_t *)&flow6)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	for (size_t bit = 0; bit < 8 * offsetof(struct flow_key_id, zero2); bit++) {
+		((uint8_t *)&id)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_true(flow_fingerprint_id(k, &id) != plain);
+		((uint8_t *)&id)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 	for (size_t bit = 0; bit < 128; bit++) {
 		k[bit / 64] ^= 1ull << bit % 64;
@@ -151,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_siphash13_zero_key),
 		cmocka_unit_test(test_flow4),
 		cmocka_unit_test(test_flow6),
+		cmocka_unit_test(test_id),
 		cmocka_unit_test(test_everything_counts),
 	};
 

@@ -370,6 +370,38 @@ static void change_setting(const char *more, const char *text)
 	step_end(&s);
 }
 
+/* QUIC has the hash of `flow`: nothing moves but what ids alone kept where it is. */
+static void test_to_quic_and_back(void **state)
+{
+	struct step s;
+
+	(void)state;
+	step_start(&s);
+	strcpy(s.c.service[1].name, "dns");
+	s.c.service[1].protocol = "udp";
+	case_apply(&s.i, &s.c);
+	s.c.service[1].affinity = "quic, quic: {cid_length: 8}";
+	step_plan(&s);
+	assert_only(&s.p, PLAN_SERVICE_CHANGE,
+		    "service dns: affinity flow -> quic, connection id length 0 -> 8, track none -> moved");
+	assert_int_equal(s.p.services, 0);
+	plan_free(&s.p);
+	case_apply(&s.i, &s.c);
+	s.c.service[1].affinity = "flow";
+	step_plan(&s);
+	assert_only(
+		&s.p, PLAN_SERVICE_CHANGE,
+		"service dns: affinity quic -> flow (connections whose client has another address than when they began "
+		"break), connection id length 8 -> 0, track moved -> none");
+	assert_int_equal(s.p.services, 0);
+	plan_free(&s.p);
+	s.c.service[1].affinity = "source";
+	step_plan(&s);
+	assert_int_equal(s.p.services, 1);
+	assert_true(s.p.service[0].rehashed);
+	step_end(&s);
+}
+
 static void test_settings(void **state)
 {
 	struct step s;
@@ -526,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_empty_pool),
 		cmocka_unit_test(test_last_backend_leaves),
 		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_to_quic_and_back),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_settings_exact),
 		cmocka_unit_test(test_interfaces),

@@ -76,11 +76,11 @@ def plain_frame(client, service, client_port, service_port, protocol):
 
 
 class Balancer:
-    def __init__(self):
+    def __init__(self, buckets=1):
         self.ifindex = {link: socket.if_nametoindex(link) for link in LINKS}
         self.object = bpf.Object(
-            BUILD / "bpf" / "ringlb.bpf.o", value_sizes={"tables": SIZE}, rodata=struct.pack("<II", SIZE - 64, 1),
-            max_entries={"backends": BACKENDS, "backend_stats": BACKENDS, "service_stats": SERVICES})
+            BUILD / "bpf" / "ringlb.bpf.o", value_sizes={"tables": SIZE}, rodata=struct.pack("<II", SIZE - 64, buckets),
+            max_entries={"flows": buckets, "backends": BACKENDS, "backend_stats": BACKENDS, "service_stats": SERVICES})
         self.memory = self.object.mapped("tables", SIZE)
         self.backends = self.object.mapped("backends", BACKENDS * BACKEND_SIZE)
         for slot, link in enumerate(LINKS[:SLOTS]):

@@ -114,6 +114,9 @@ class Service:
     index: int = 0
     track: int = 0
     settle_after: int = 900
+    cid_length: int = 0
+    server_id: tuple = (0, 0)  # offset and length in connection ids
+    servers: dict = field(default_factory=dict)  # backends by the ids that are there
     cold: int = 0  # offset of the cold part, once it is in tables
 
     def network(self):
@@ -176,10 +179,12 @@ class Tables:
         offsets = [self.put(struct.pack(f"<{len(part)}{code}", *part))
                    for part, code in ((index, "I"), (points, "I"), (owners, "H"))]
         s.cold = self.put(cold)
+        servers = self.put(struct.pack("<II", len(s.servers), 0) + b"".join(
+            struct.pack("<II", *item) for item in sorted(s.servers.items()))) if s.servers else 0
         return key[0] + struct.pack(">H", key[1]) + struct.pack(
             "<BBBBBBH", key[2], s.forward, s.affinity, s.track, s.bits if s.arcs else 0, s.prefix, s.index) + struct.pack(
                 ">H", GUE_PORT) + struct.pack("<8IBBBx", offsets[0], offsets[1], s.cold, offsets[2], len(points),
-                                              len(owners), s.settle_after, 0, 0, 0, 0)
+                                              len(owners), s.settle_after, servers, s.cid_length, *s.server_id)
 
     @staticmethod
     def _mark(key, offset=0, count=0):
