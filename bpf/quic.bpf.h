@@ -289,7 +289,7 @@ static __always_inline bool was_refused(const struct tracked *f)
 {
 	const __u16 *refused = refusals_of(f);
 
-	return f->moved && refused && (__u16)((__u16)f->now - *refused) <= RINGLB_OPENING_SECONDS;
+	return refused && (__u16)((__u16)f->now - *refused) <= RINGLB_OPENING_SECONDS;
 }
 
 static __always_inline void refuse_quic(struct tracked *f)
@@ -321,20 +321,16 @@ static __always_inline void stamp_quic(const struct tracked *f, const struct qui
 		stamp_old(&elsewhere);
 }
 
-/* Remembers the 4-tuple, and so settles where the packet goes. Returns whether it is one that the arc does not explain. */
-static __always_inline bool learn_tuple(struct tracked *f, const struct quic *q, const struct remembered *tuple,
-					__u32 choice, bool opens)
+/* Remembers the 4-tuple; where a flow that opens can't be, it goes where its later packets will go. rebound: its id said where. */
+static __always_inline void learn_tuple(struct tracked *f, const struct quic *q, const struct remembered *tuple,
+					__u32 choice, bool opens, bool rebound)
 {
-	bool rebound = !opens && f->backend != unknown_flow(f);
 	__u64 opening = choice;
 
-	if (q->kind == QUIC_OTHER || !choice)
-		return false;
 	if (opens)
 		opening |= (__u64)((__u32)q->id ? (__u32)q->id : 1) << 32;
-	if (!quic_note(f, tuple, opening, rebound ? RINGLB_FLOW_REBOUND : 0) && opens && f->moved)
+	if (!quic_note(f, tuple, opening, rebound ? RINGLB_FLOW_REBOUND : 0) && !rebound && opens_quic(q) && f->moved)
 		refuse_quic(f);
-	return rebound;
 }
 
 /* Ids of the server that name one are not learned: they say it themselves, or contradict what is known. */
@@ -375,6 +371,7 @@ __noinline int keep_quic_in_table(struct tracked *f, struct quic *q)
 	f->known = choice;
 	if (!choice && q->kind != QUIC_BEGINS && q->named < RINGLB_NO_BACKEND)
 		choice = choice_of(q->named);
+	rebound = choice && (of_another || !tuple.choice);
 	if (choice) {
 		f->backend = choice & 0xffff;
 	} else {
@@ -384,13 +381,11 @@ __noinline int keep_quic_in_table(struct tracked *f, struct quic *q)
 	}
 	if (tuple.lost && f->writes)
 		COUNT_FLOW(lost_backend);
-	if (of_another) {
-		rebound = id.choice;
-	} else if (tuple.choice) {
+	if (tuple.choice && !of_another) {
 		rebound = tuple.rebound;
 		established = quic_confirm(f, &tuple, q->kind);
-	} else {
-		rebound = learn_tuple(f, q, &tuple, choice, opens);
+	} else if (!of_another && choice && q->kind != QUIC_OTHER) {
+		learn_tuple(f, q, &tuple, choice, opens, rebound);
 	}
 	from_server = q->kind != QUIC_BEGINS || (tuple.choice && q->named == f->backend);
 	learn_id(f, q, &id, from_server);

@@ -183,6 +183,8 @@ RULES = {
                            (A, initial(Z), ONE), ("clock", OPENING + 1), (A, initial(W), TWO)],
     "a backend that went down gets nothing again": [*HANDSHAKE, ("ring", TWO), ("down", ONE), (A, short(Y), TWO), (B, short(Y), TWO),
                                                     ("ring", ONE), (A, short(Y), TWO), (B, initial(W), TWO), (C, initial(X), ONE)],
+    "a moved arc: a backend that went down": [*HANDSHAKE, ("ring", TWO, THREE), ("down", ONE), (A, short(Y), TWO)],
+    "servers that take the client's id": [(A, initial(X), ONE), (A, handshake(X), ONE), ("ring", TWO), (B, handshake(X), ONE)],
     "a moved arc: from before": [("ring", TWO, ONE), (A, short(Y), ONE), (B, handshake(Z), ONE), (A, short(Y), ONE)],
     "a moved arc: new": [("ring", TWO, ONE), (A, initial(X), TWO), (A, initial(Y), TWO), (A, handshake(Y), TWO), (A, short(Y), TWO),
                          (B, short(Y), TWO)],
@@ -312,6 +314,9 @@ def test_stamps(large):
     flows.clock(1)
     flows.play([(B, short(Y), ONE)])
     assert flows.stamp() == 0 and flows.last_old(ONE) == flows.now
+    flows.clock(1)
+    flows.play([(B, short(Y), ONE)])
+    assert flows.stamp() == 0 and flows.last_old(ONE) == flows.now
     flows.ring(TWO, THREE)
     flows.clock(1)
     flows.play([(C, short(OTHER), THREE)])
@@ -339,6 +344,17 @@ def test_what_was_refused_stays_where_it_was_sent(narrow):
     narrow.play([(A, short(Y), ONE)])
 
 
+def test_refusal_goes_on_while_it_is_refused(narrow):
+    narrow.play([(B, initial(W), TWO), (A, initial(X), ONE), ("clock", 8), (B, initial(W), TWO), (A, initial(X), ONE),
+                 ("clock", 8), (B, handshake(b""), TWO), (A, initial(Y), ONE)])
+
+
+def test_what_an_id_says_needs_no_room(narrow):
+    narrow.play([(A, initial(X), TWO), (A, handshake(Y), TWO), (A, handshake(Y), TWO), ("ring", THREE, ONE),
+                 (B, initial(W), THREE), (C, initial(Y), TWO), (D, short(Y), TWO)])
+    assert narrow.tuple_of(C) not in narrow.table_of()
+
+
 def test_refusal_is_over_after_a_while(narrow):
     narrow.play([(B, initial(W), TWO), (A, initial(X), ONE)])
     narrow.clock(OPENING + 1)
@@ -356,6 +372,29 @@ def test_frozen(large):
     assert set(flows.table_of()) == before
     struct.pack_into("<I", flows.balancer.memory, 20, 0)
     flows.play([(B, initial(Z), ONE), (B, handshake(Z), ONE)])
+
+
+def test_frozen_void_entries(large):
+    """An entry whose backend is gone is not given another choice while it is being copied."""
+    flows = Quic(large)
+    flows.connect()
+    flows.down(ONE)
+    flows.ring(TWO, THREE)
+    struct.pack_into("<I", flows.balancer.memory, 20, 1)
+    before = flows.table_of()
+    flows.play([(A, initial(W), THREE)])
+    assert flows.table_of() == before
+
+
+def test_the_id_of_another_connection_is_left_alone(large):
+    flows = Quic(large)
+    flows.connect()
+    flows.ring(TWO)
+    flows.connect(B, Z, W, TWO)
+    before = flows.table_of()[flows.id_of(Y)]
+    flows.clock(5)
+    flows.play([(B, short(Y), TWO)])
+    assert flows.table_of()[flows.id_of(Y)] == (before[0] - 5, *before[1:])
 
 
 @pytest.mark.parametrize("moved", [False, True])
