@@ -25,6 +25,8 @@ int running_open_older(const struct instance *i, struct running *out, struct dia
 /* Of pins that are incomplete: the state alone; for what then is left to tidy up. */
 int running_open_tables(const struct instance *i, struct running *out, struct diag *d);
 void running_close(struct running *r);
+/* For what stays open: reads anew what the data plane writes into the tables, the stamps of moved arcs. */
+void running_refresh(struct running *r);
 /* The pinned link of config interface i of what runs, or NULL. */
 const struct datapath_link *running_link(const struct running *r, size_t interface);
 /* That of the interface with this number, or NULL. */

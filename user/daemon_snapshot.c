@@ -50,6 +50,8 @@ void daemon_snapshot(struct daemon *d)
 	/* A worker that does not keep up gets the next one; and nobody asks where nothing listens. */
 	if (d->worker.listener < 0 || wire_waiting(&d->worker.stream))
 		return;
+	if (d->running.dp)
+		running_refresh(&d->running);
 	memcpy(source.reload_time, d->reload_time, sizeof(source.reload_time));
 	text = snapshot_make(&d->snapshots->cache, &source, &diag);
 	if (text)

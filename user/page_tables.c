@@ -215,13 +215,15 @@ static void pool(FILE *to, const struct known *known, const json_t *p)
 {
 	const json_t *list = json_object_get(p, "backends");
 	double weights = 0;
-	char caption[160];
+	char caption[160], points[32] = "";
 	json_t *b;
 	size_t i;
 
 	json_array_foreach(list, i, b) weights += number_of(b, "points") > 0 ? number_of(b, "weight") : 0;
-	snprintf(caption, sizeof(caption), "Pool %.60s: %.20s, %.0f points, %.2f %% still moving", text_of(p, "name"),
-		 text_of(p, "placement"), number_of(p, "points"), 100 * number_of(p, "moved"));
+	if (!strcmp(text_of(p, "placement"), "ring"))
+		snprintf(points, sizeof(points), ", %.0f points", number_of(p, "points"));
+	snprintf(caption, sizeof(caption), "Pool %.60s: %.20s%s, %.2f %% still moving", text_of(p, "name"),
+		 text_of(p, "placement"), points, 100 * number_of(p, "moved"));
 	table(to, caption, "backend", "address", "state", "health", "last check", "weight", "share", "by weight",
 	      "packets", "packets/s", "flows", "last old packet", "safe to remove in", NULL);
 	json_array_foreach(list, i, b) backend(to, known, text_of(p, "name"), b, weights);

@@ -219,8 +219,10 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 	out_real(o, "can_settle", share(can_settle));
 	out_integer(o, "settle_after", settle_after(c));
 	out_integer(o, "settles_in", arcs_settled_in(&p->arcs, r->old.now, settle_after(c)));
-	out_text(o, "pool %s: %s, %u vnodes, %llu points%s\n", p->name, config_placement_name(c->placement), c->vnodes,
-		 (unsigned long long)points, points ? "" : " (no backend takes flows: packets are dropped)");
+	out_text(o, "pool %s: %s", p->name, config_placement_name(c->placement));
+	if (c->placement == CONFIG_RING) /* of others a point is no more than a unit of weight */
+		out_text(o, ", %u vnodes, %llu points", c->vnodes, (unsigned long long)points);
+	out_text(o, "%s\n", points ? "" : " (no backend takes flows: packets are dropped)");
 	out_array(o, "backends");
 	out_table(o, "llrlllrr");
 	for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)

@@ -8,6 +8,8 @@
 #include "commit.h"
 #include "flows.h"
 #include "manifest.h"
+#include "moved.h"
+#include "table.h"
 
 #define TRIES 100 /* a commit takes milliseconds; this many would have to fall into as many reads */
 
@@ -100,6 +102,27 @@ int running_open_tables(const struct instance *i, struct running *out, struct di
 	if (!out->state)
 		running_close(out);
 	return out->state ? 0 : -EPROTO;
+}
+
+void running_refresh(struct running *r)
+{
+	size_t bytes;
+	struct ringlb_tables *t = datapath_tables(r->dp, &bytes);
+
+	for (size_t i = 0; i < state_tables(r->state); i++) {
+		struct state_pool *p = state_table_at(r->state, i);
+		struct arcs arcs;
+
+		if (!arcs_moved(&p->arcs) || table_decode(&p->layout, (const char *)t + p->region, &arcs))
+			continue;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* what was read was read before this */
+		if (__atomic_load_n(&t->state, __ATOMIC_RELAXED) >> 1 == r->state->revision) {
+			arcs_free(&p->arcs);
+			p->arcs = arcs;
+		} else { /* another configuration's by now */
+			arcs_free(&arcs);
+		}
+	}
 }
 
 void running_close(struct running *r)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The daemon: adopting, reloading, following what changes around it, and never being in a packet's way."""
 import contextlib
+import json
 import os
 import random
 import signal
@@ -314,6 +315,24 @@ def test_settles_and_ends_drains(lab, nginx):
         until(lambda: lab.json("show")["pools"][0]["backends"][2]["cut"], 8, "drain_max")
         until(lambda: lab.json("show")["pools"][0]["moved"] == 0, 10, "everything settles by itself")
         assert "has settled" in d.log()
+
+
+def test_what_the_page_tells_is_as_old_as_it_says(lab, nginx):
+    """The daemon keeps what runs open: how long ago old flows sent must be read anew all the same."""
+    made = config(lab, status_listen="127.0.0.1:9391")
+    made["pools"][0]["settle_after"] = "20s"
+
+    def page():
+        said = lab.run("lb", "curl", "-s", "http://127.0.0.1:9391/api/v1/show").stdout
+        return json.loads(said)["pools"][0]["backends"][2] if said.startswith("{") else None
+    with daemon(lab, made), kept(lab):
+        lab.ringlb("backend", "set", "web", "b3", "--state", "drain")
+        until(lambda: (b := page()) and b["state"] == "drain", 5, "it drains")
+        start = time.monotonic()
+        while time.monotonic() - start < 6:
+            assert page()["last_old_packet"] <= 2 and page()["safe_to_remove_in"] >= 18
+            assert lab.json("show")["pools"][0]["backends"][2]["safe_to_remove_in"] >= 18
+            time.sleep(0.2)
 
 
 def set_mac(lab, host, mac):

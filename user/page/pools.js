@@ -23,7 +23,7 @@ function drainLine(pool, b, flows) {
 	if (b.safe_to_remove_in === null || b.state === "up" || b.state === "maint")
 		return null;
 	const wait = b.safe_to_remove_in, all = Math.max(pool.settle_after || 0, wait, 1);
-	const parts = [plural(flows, "flow") + " left"];
+	const parts = flows ? [plural(flows, "flow") + " left"] : []; // those that began before the move are in no table
 	if (wait && b.last_old_packet !== null)
 		parts.push("last old packet " + span(b.last_old_packet) + " ago");
 	parts.push(wait ? "safe to remove in " + span(wait) : "safe to remove now");
@@ -127,7 +127,8 @@ function poolCard(view, data, pool) {
 	return h("section", { class: "card", key: pool.name, "aria-label": "Pool " + pool.name, id: "pool-" + pool.name },
 		h("header", null, h("h2", null, "Pool " + pool.name), poolFacts(pool, health),
 			h("span", { class: "note" },
-				`${pool.placement} \u00b7 ${plural(pool.points, "point")} \u00b7 ${pool.vnodes} per weight`)),
+				pool.placement === "ring" ?
+					`ring \u00b7 ${plural(pool.points, "point")} \u00b7 ${pool.vnodes} per weight` : pool.placement)),
 		h("div", { class: "pool" },
 			h("figure", null,
 				ringPicture(pool, ring, data.show.revision, hot, center, (i, click) => click ?
