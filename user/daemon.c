@@ -217,7 +217,7 @@ static void tick(struct daemon *d)
 		d->hops_due = d->now;
 	if (d->worker.listener < 0)
 		worker_listen(d);
-	daemon_snapshot(d);
+	daemon_snapshot_tick(d);
 	tell_supervisor(d);
 }
 

@@ -333,6 +333,8 @@ void worker_packet(struct daemon *d)
 			give_up(d);
 			return;
 		}
+		if (want.kind == WIRE_WANT_SNAPSHOT)
+			daemon_snapshot_asked(d);
 		if (want.kind != WIRE_WANT_SOCKET)
 			continue;
 		made = make_socket(d, &want);

@@ -221,6 +221,8 @@ bool daemon_interfaces(struct daemon *d)
 		log_line(LOG_LEVEL_ERROR, "interface %s is gone: packets no longer come through it; not ready", gone);
 	else if (!gone && d->missing)
 		log_line(LOG_LEVEL_NOTICE, "interface %s is back", d->missing);
+	if (!gone != !d->missing)
+		daemon_snapshot(d); /* ready, or not */
 	free(d->missing);
 	d->missing = gone;
 	free(v);

@@ -132,6 +132,8 @@ void probe_path_close(struct daemon *d);
 /* daemon_snapshot.c: what the worker serves. */
 void daemon_snapshot_open(struct daemon *d);
 void daemon_snapshot_close(struct daemon *d);
-void daemon_snapshot(struct daemon *d); /* makes one, and sends it */
+void daemon_snapshot(struct daemon *d);       /* makes one, and sends it */
+void daemon_snapshot_tick(struct daemon *d);  /* every second: the same where the last one is old */
+void daemon_snapshot_asked(struct daemon *d); /* by the worker: the same, but not as often as it likes */
 
 #endif

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Snapshots for the worker: made where the privileges are, served where there are none. */
+/*
+ * Snapshots for the worker: made where the privileges are, served where there are none. One is made when something was
+ * committed and when somebody asks; of an instance that nobody looks at a few a minute will do, as each costs about 2 us
+ * a backend.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +14,11 @@
 struct daemon_snapshots {
 	struct snapshot_cache cache;
 	struct totals totals;
+	uint64_t made;
 };
 
-#define INTERVAL_SECONDS 1.0
+#define INTERVAL_SECONDS 5
+#define ASKED_MS 500u
 
 void daemon_snapshot_open(struct daemon *d)
 {
@@ -53,9 +59,23 @@ void daemon_snapshot(struct daemon *d)
 	if (d->running.dp)
 		running_refresh(&d->running);
 	memcpy(source.reload_time, d->reload_time, sizeof(source.reload_time));
+	d->snapshots->made = d->now;
 	text = snapshot_make(&d->snapshots->cache, &source, &diag);
 	if (text)
 		worker_say(d, WIRE_SNAPSHOT, text);
 	free(text);
 	diag_free(&diag);
+}
+
+void daemon_snapshot_tick(struct daemon *d)
+{
+	totals_update(&d->snapshots->totals, &d->health);
+	if (d->now - d->snapshots->made >= INTERVAL_SECONDS * 1000u)
+		daemon_snapshot(d);
+}
+
+void daemon_snapshot_asked(struct daemon *d)
+{
+	if (d->now - d->snapshots->made >= ASKED_MS)
+		daemon_snapshot(d);
 }

@@ -29,9 +29,10 @@ struct wire_result {
 };
 
 enum wire_packet_kind {
-	WIRE_WANT_SOCKET, /* from the worker: for the target key */
-	WIRE_SOCKET,      /* the answer, with the descriptor, or with error */
-	WIRE_LISTEN,      /* to the worker: serve HTTP there; without a descriptor: no more */
+	WIRE_WANT_SOCKET,   /* from the worker: for the target key */
+	WIRE_SOCKET,        /* the answer, with the descriptor, or with error */
+	WIRE_LISTEN,        /* to the worker: serve HTTP there; without a descriptor: no more */
+	WIRE_WANT_SNAPSHOT, /* from the worker: somebody asks */
 };
 
 struct wire_packet {

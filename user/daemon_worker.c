@@ -18,6 +18,8 @@
 
 #define RESULTS 256u /* that are sent together */
 #define EVENTS 16
+#define FRESH_MS 900u    /* what is younger is served */
+#define PATIENCE_MS 500u /* after that what is there is served, whatever its age */
 
 struct worker_self {
 	struct wire stream;
@@ -28,6 +30,8 @@ struct worker_self {
 	size_t results;
 	char *snapshot; /* the last, for a listener that comes later */
 	size_t snapshot_length;
+	uint64_t snapshot_at; /* when it came */
+	uint64_t asked;       /* for another one, when: clients wait for it; 0: they don't */
 	int err;
 };
 
@@ -123,8 +127,28 @@ out:
 	json_decref(root);
 }
 
+/* Somebody wants something. Everybody waits for a moment where what could be served is old. */
+static void clients_ask(struct worker_self *s, uint64_t now)
+{
+	const struct wire_packet p = { .kind = WIRE_WANT_SNAPSHOT };
+
+	if (s->asked || now - s->snapshot_at < FRESH_MS || wire_packet_send(s->packets, &p, -1))
+		return;
+	s->asked = now;
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, listener_fd(s->listener), NULL);
+}
+
+static void clients_go_on(struct worker_self *s, uint64_t now)
+{
+	s->snapshot_at = now;
+	if (s->asked && s->listener)
+		poll_for(s, listener_fd(s->listener), false);
+	s->asked = 0;
+}
+
 static void take_snapshot(struct worker_self *s, const void *text, size_t length)
 {
+	clients_go_on(s, now_ms());
 	free(s->snapshot);
 	s->snapshot = xcalloc(length + 1, 1);
 	memcpy(s->snapshot, text, length);
@@ -149,6 +173,7 @@ static void listen_at(struct worker_self *s, int fd)
 		epoll_ctl(s->epoll, EPOLL_CTL_DEL, listener_fd(s->listener), NULL);
 		listener_free(s->listener);
 	}
+	s->asked = 0;
 	s->listener = fd >= 0 ? listener_new(fd) : NULL;
 	if (!s->listener)
 		return;
@@ -186,6 +211,8 @@ static int timeout(const struct worker_self *s)
 	int wait = next == PROBE_NEVER ? -1 : next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
 	int served = s->listener ? listener_timeout(s->listener) : -1;
 
+	if (s->asked)
+		served = s->asked + PATIENCE_MS <= now ? 0 : (int)(s->asked + PATIENCE_MS - now);
 	return served >= 0 && (wait < 0 || served < wait) ? served : wait;
 }
 
@@ -203,10 +230,14 @@ static void loop(struct worker_self *s)
 					s->err = wire_flush(&s->stream);
 			} else if (event[i].data.fd == s->packets) {
 				take_packets(s);
+			} else if (s->listener && event[i].data.fd == listener_fd(s->listener)) {
+				clients_ask(s, now_ms());
 			}
 		}
 		probe_engine_step(s->engine, now_ms());
-		if (s->listener)
+		if (s->asked && now_ms() - s->asked >= PATIENCE_MS)
+			clients_go_on(s, now_ms());
+		if (s->listener && !s->asked)
 			listener_step(s->listener);
 		if (!s->err)
 			send_results(s);

@@ -139,7 +139,7 @@ static bool stale(const struct content *c, uint64_t now)
 	double age = (double)(now - c->arrived) / 1000;
 	double interval = json_number_value(json_object_get(c->snapshot, "interval"));
 
-	return age > STALE_S && age > 5 * interval;
+	return age > STALE_S && age > 2 * interval;
 }
 
 static struct MHD_Response *ready(const struct content *c, const char *service, uint64_t now, unsigned int *status)

@@ -8,7 +8,7 @@
  *   "time"       RFC 3339, UTC, of the moment
  *   "timestamp"  the same in seconds since the epoch
  *   "clock_ms"   the same moment on a clock that never goes back, for rates
- *   "interval"   seconds until the next one should come, at the latest
+ *   "interval"   seconds until the next one should come, at the latest; it comes sooner when somebody asks
  *   "instance"   its name
  *   "build"      {"version", "abi"}: of the ringlb that serves; "program": of the ringlb whose program runs
  *   "attached"   false: nothing runs, and show, stats, rings, ready, memory and unresolved are missing

@@ -335,6 +335,30 @@ def test_what_the_page_tells_is_as_old_as_it_says(lab, nginx):
             time.sleep(0.2)
 
 
+def get(lab, path):
+    """What the daemon serves there; None: nothing."""
+    done = lab.run("lb", "curl", "-sf", "-m", "5", f"http://127.0.0.1:9391{path}", check=None)
+    return None if done.returncode else done.stdout
+
+
+def test_serves_what_is(lab, nginx):
+    """Who asks after a silence gets what is true now, and who asks while the daemon hangs what was true."""
+    with daemon(lab, config(lab, status_listen="127.0.0.1:9391")) as d:
+        until(lambda: get(lab, "/ready/www"), 5, "it serves")
+        time.sleep(2)  # nobody asks
+        lab.connect(VIP4, PORT, "32000-32099")
+        counted = lab.json("stats")["services"][0]["packets"]
+        assert json.loads(get(lab, "/api/v1/stats"))["services"][0]["packets"] == counted
+        assert abs(json.loads(get(lab, "/api/v1/status"))["timestamp"] - time.time()) < 2
+        d.send(signal.SIGSTOP)
+        try:
+            time.sleep(1)
+            assert json.loads(get(lab, "/api/v1/stats"))["services"][0]["packets"] == counted
+            assert "ringlb_attached 1" in get(lab, "/metrics")
+        finally:
+            d.send(signal.SIGCONT)
+
+
 def set_mac(lab, host, mac):
     lab.run(host, "ip", "link", "set", "eth0", "address", mac)
     lab.run(host, "ip", "route", "replace", f"{CLIENT4}/32", "dev", "eth0", "mtu", "1500")
