@@ -29,6 +29,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 BPFFLAGS := -O2 -g -target bpf -mcpu=v3 -Iinclude -Ibpf -I/usr/include/$(shell $(CC) -print-multiarch) \
             -Wall -Wextra -Wshadow -Wno-unused-parameter $(ABI:%=-DRINGLB_ABI_VERSION=%) $(if $(WERROR),-Werror)
 
+comma := ,
 Q   := $(if $(filter 1,$(V)),,@)
 # Silent with V=1, where the commands speak, and with make -s.
 say  = @$(if $(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),:,printf '  %-8s %s\n')
@@ -44,7 +45,7 @@ AIDS  := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/*/*.bpf.c))
 BENCH := $(patsubst %.c,$(B)/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
 BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 SERVE := $(B)/asan/tests/listener/serve
-NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash)
+NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash) $(B)/tests/bench/traffic/traffic
 PROBE := $(B)/tests/net/probe_driver
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -67,7 +68,7 @@ test-full: $(TESTS) ## test, and what takes long; root
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh
 
-bench: all $(B)/tests/bench/bench ## what a packet costs; root
+bench: all $(B)/tests/bench/bench $(NETS) ## what packets, changes and the daemon cost, under 10 minutes; root
 	$(Q)scripts/bench.sh
 
 help: ## this list
@@ -153,11 +154,12 @@ $(PROBE): %: %.o $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-# Includes its skeletons as "tests/bench/NAME.skel.h".
+# Includes its skeletons as "tests/bench/NAME.skel.h". Calls of the steps of a commit come by its stop watch.
 $(BENCH): | $(BSKEL)
+$(B)/tests/bench/bench: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,plan_make encode_table encode_publish datapath_wait)
 $(B)/tests/bench/bench: $(BENCH) $(B)/libringlb.a
 	$(say) LD $@
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ -lpthread $(LDLIBS) -o $@
 
 $(B)/man/%: man/%.scd
 	$(say) MAN $@

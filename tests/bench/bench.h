@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The benchmark: what a packet costs. Every figure is the median of rounds that take turns, so that what disturbs the
- * machine disturbs all alike, and each round of each figure is checked, not only timed.
+ * The part of the benchmark that is in C: it measures and checks, and says what it found as JSON; what people see is
+ * made from that by the Python beside it. Every figure is the median of rounds that take turns, so that what disturbs
+ * the machine disturbs all alike, and each round of each figure is checked, not only timed.
  *
  * place      namespaces and interfaces of its own, gone with the process
- * instance   ringlb attached there, and what each of its flows should do
+ * balancer   ringlb attached there, and what each flow should do: balancer.h
  * packets    a program under test behind the driver: time, and whether it did what it should
- * rings      the ring's search alone, likewise
- * builds     building a large ring, likewise
- * figures    samples, medians, the table, JSON
+ * cases      the packet path: which packets
+ * scale      the same by numbers of services, backends, points and CPUs
+ * live       frames that really travel
+ * rings      the ring's search alone
+ * builds     building a large ring
+ * commits    changing what runs
+ * figures    samples, medians, JSON
  * Errors are spoken where they happen: bench_die() for what should never fail, bench_wrong() for a failed check.
  */
 #ifndef BENCH_H
@@ -21,9 +26,6 @@
 
 #include "bench_abi.h"
 
-#define BENCH_INTERFACE "rlb0"
-#define BENCH_BACKENDS 100u /* of each family */
-
 /* Ends the program with a message, for errno where err is not 0. */
 __attribute__((format(printf, 2, 3))) _Noreturn void bench_die(int err, const char *format, ...);
 /* Reports a check that failed; the program then ends with status 1. */
@@ -34,9 +36,12 @@ void bench_noticed(const char *who, const char *fault);
 
 /* place.c */
 void place_enter(void);
-/* Runs a command line's worth of ip(8) commands. */
-void place_ip(const char *commands);
-unsigned int place_ifindex(void);
+/* Makes a pair of interfaces; packets are looked at on the first, the second is its other end. Numbers from 0. */
+#define PLACE_NAME 16
+void place_pair(unsigned int number);
+void place_interface(unsigned int number, char name[PLACE_NAME]);
+unsigned int place_ifindex(unsigned int number);
+unsigned int place_other_end(unsigned int number);
 
 /* figures.c */
 struct figure {
@@ -54,51 +59,24 @@ struct figure {
 	double *sample;
 	size_t samples;
 };
-/* Figures are shown in the order in which they are made, and belong to figures.c. unit is a literal. */
+/* Figures are written in the order in which they are made, and belong to figures.c. unit is a literal. */
 __attribute__((format(printf, 2, 3))) struct figure *figure_new(const char *unit, const char *format, ...);
 void figure_add(struct figure *f, double value);
-void figures_print(void);
 void figures_json(FILE *out);
 void figures_free(void);
 
-/* instance.c */
-enum traffic { TRAFFIC_L2, TRAFFIC_IPIP, TRAFFIC_OTHER, TRAFFIC_KINDS };
-/* Finds ringlb beside this program; before place_enter(), after which a chroot's /proc/self/exe is another path. */
-void instance_locate(void);
-/* Loads, configures and attaches. points is each backend's. */
-void instance_start(uint32_t points);
-void instance_stop(void);
-int instance_prog(void); /* a descriptor of the pinned program */
-/* The client's frame of such traffic, without the flow's address and port. Returns its length. */
-size_t instance_frame(bool ipv6, enum traffic traffic, uint8_t frame[BENCH_FRAME_IPV6]);
-/* Checks the counters: since the mark, `count` packets came, of flows `first`, `first` + 1, ... modulo `flows`. */
-void instance_mark(void);
-void instance_check(const char *who, bool ipv6, enum traffic traffic, uint32_t first, uint32_t flows, uint32_t count);
-/* The address of the backend of a flow. */
-const uint8_t *instance_backend(bool ipv6, enum traffic traffic, uint32_t flow);
-/* Makes the table name a wrong backend for one in a hundred flows, or right ones again. */
-void instance_plant(bool wrong);
-void instance_figures(void); /* the program's size */
-
-/* packets.c */
-void packets_load(void);
-/* One sample of every figure, of about `count` packets; kept where record is true. */
-void packets_round(uint32_t count, bool record);
-/* Plants faults and sees that the checks notice. */
-void packets_self_test(void);
-void packets_free(void);
-
-/* rings.c: the same */
-void rings_load(void);
-void rings_round(uint32_t count, bool record);
-void rings_self_test(void);
-void rings_free(void);
-
-/* builds.c: the same */
-void builds_load(void);
-void builds_round(bool record);
-void builds_self_test(void);
-void builds_free(void);
+/* Parts: what each needs is made by load; a round takes one sample of each figure and keeps it where record is true. */
+struct part {
+	const char *name;
+	void (*load)(void);
+	void (*round)(uint32_t count, bool record); /* of about `count` packets or look-ups */
+	unsigned int rounds;                        /* of 21 that are asked for; 0: all */
+	void (*self_test)(void); /* plants faults and sees that the checks notice; NULL: those of another part do */
+	void (*free)(void);
+};
+/* Prints the program's sizes as JSON. */
+void packets_sizes(void);
+extern const struct part part_packets, part_scale, part_live, part_lookup, part_builds, part_commits;
 
 /* run.c */
 struct bench_run {

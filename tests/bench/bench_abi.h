@@ -13,6 +13,8 @@
 #define BENCH_CLIENT_AT_IPV6 34u
 #define BENCH_PORT_AT_IPV4 34u
 #define BENCH_PORT_AT_IPV6 54u
+#define BENCH_SERVICE_AT_IPV4 32u /* the service address's last 2 bytes */
+#define BENCH_SERVICE_AT_IPV6 52u
 #define BENCH_MAX_FLOWS (1u << 24) /* that bench_client() tells apart */
 
 /* The driver's settings and notes: its global variable `drive`. */
@@ -21,7 +23,10 @@ struct bench_drive {
 	__u32 flow, flows;                 /* the flow that comes next, of how many */
 	__u32 left;       /* frame's length as the program under test should leave it, and as the first one comes in */
 	__u32 keep_frame; /* a planted fault: every second frame is what the program made of the one before */
-	__u64 wrong;      /* frames of another length */
+	__u32 service;    /* the service address's last 2 bytes, host order, of flow 0; */
+	__u32 service_mask; /* of others it has, on top, these bits of the flow's number */
+	__u64 wrong;        /* frames of another length */
+	__u64 received;     /* by the program `receive` */
 };
 
 /* The client of flow i: its address's last 4 bytes, and its port, in host order. Neighbours look nothing alike. */

@@ -29,10 +29,28 @@ struct {
 } under_test SEC(".maps");
 
 /* The verifier refuses a length that is not a constant, hence a driver for each family. */
-static __always_inline int drive_frame(struct xdp_md *ctx, __u32 length, __u32 client_at, __u32 port_at)
+static __always_inline int write_frame(struct xdp_md *ctx, __u32 flow, __u32 length, __u32 client_at, __u32 port_at,
+				       __u32 service_at)
+{
+	__u64 *word = (void *)(long)ctx->data;
+
+	if ((void *)word + length > (void *)(long)ctx->data_end)
+		return -1;
+#pragma unroll
+	for (__u32 i = 0; i < length / 8; i++)
+		word[i] = drive.frame[i];
+	*(__be32 *)((void *)word + client_at) = bpf_htonl(bench_client(flow));
+	*(__be16 *)((void *)word + port_at) = bpf_htons(bench_port(flow));
+	*(__be16 *)((void *)word + service_at) = bpf_htons(drive.service + (flow & drive.service_mask));
+	flow++;
+	drive.flow = flow < drive.flows ? flow : 0;
+	return 0;
+}
+
+static __always_inline int drive_frame(struct xdp_md *ctx, __u32 length, __u32 client_at, __u32 port_at,
+				       __u32 service_at)
 {
 	__u32 size = ctx->data_end - ctx->data, flow = drive.flow;
-	__u64 *word;
 
 	if (size != drive.left)
 		drive.wrong++;
@@ -43,16 +61,8 @@ static __always_inline int drive_frame(struct xdp_md *ctx, __u32 length, __u32 c
 	}
 	if (bpf_xdp_adjust_head(ctx, (int)(size - length)))
 		return XDP_ABORTED;
-	word = (void *)(long)ctx->data;
-	if ((void *)word + length > (void *)(long)ctx->data_end)
+	if (write_frame(ctx, flow, length, client_at, port_at, service_at))
 		return XDP_ABORTED;
-#pragma unroll
-	for (__u32 i = 0; i < length / 8; i++)
-		word[i] = drive.frame[i];
-	*(__be32 *)((void *)word + client_at) = bpf_htonl(bench_client(flow));
-	*(__be16 *)((void *)word + port_at) = bpf_htons(bench_port(flow));
-	flow++;
-	drive.flow = flow < drive.flows ? flow : 0;
 	bpf_tail_call(ctx, &under_test, 0);
 	return XDP_ABORTED;
 }
@@ -60,13 +70,44 @@ static __always_inline int drive_frame(struct xdp_md *ctx, __u32 length, __u32 c
 SEC("xdp")
 int drive_ipv4(struct xdp_md *ctx)
 {
-	return drive_frame(ctx, BENCH_FRAME_IPV4, BENCH_CLIENT_AT_IPV4, BENCH_PORT_AT_IPV4);
+	return drive_frame(ctx, BENCH_FRAME_IPV4, BENCH_CLIENT_AT_IPV4, BENCH_PORT_AT_IPV4, BENCH_SERVICE_AT_IPV4);
 }
 
 SEC("xdp")
 int drive_ipv6(struct xdp_md *ctx)
 {
-	return drive_frame(ctx, BENCH_FRAME_IPV6, BENCH_CLIENT_AT_IPV6, BENCH_PORT_AT_IPV6);
+	return drive_frame(ctx, BENCH_FRAME_IPV6, BENCH_CLIENT_AT_IPV6, BENCH_PORT_AT_IPV6, BENCH_SERVICE_AT_IPV6);
+}
+
+/* Of live frames, which travel: one end sends them, and counts what comes back. */
+SEC("xdp")
+int send_ipv4(struct xdp_md *ctx)
+{
+	return write_frame(ctx, drive.flow, BENCH_FRAME_IPV4, BENCH_CLIENT_AT_IPV4, BENCH_PORT_AT_IPV4,
+			   BENCH_SERVICE_AT_IPV4) ?
+		       XDP_ABORTED :
+		       XDP_TX;
+}
+
+/* All that is sent is IPv4; what the host's own IPv6 says now and then is not. */
+SEC("xdp")
+int receive(struct xdp_md *ctx)
+{
+	__u32 size = ctx->data_end - ctx->data;
+	struct ethhdr *eth = (void *)(long)ctx->data;
+
+	if ((void *)(eth + 1) > (void *)(long)ctx->data_end || eth->h_proto != bpf_htons(ETH_P_IP))
+		return XDP_DROP;
+	if (size != drive.left)
+		drive.wrong++;
+	drive.received++;
+	return XDP_DROP;
+}
+
+SEC("xdp")
+int floor_drop(struct xdp_md *ctx)
+{
+	return XDP_DROP;
 }
 
 SEC("xdp")

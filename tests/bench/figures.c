@@ -81,33 +81,6 @@ static double multiple(const struct figure *f, const struct figure *of)
 	return spread(f).median / spread(of).median;
 }
 
-void figures_print(void)
-{
-	printf("%-46s %9s %9s %9s %9s %8s\n", "", "median", "min", "max", "measured", "times");
-	for (size_t i = 0; i < count; i++) {
-		const struct figure *f = all[i];
-		const struct spread s = spread(f);
-
-		if (f->samples == 1) {
-			printf("%-46s %9.0f %s\n", f->name, s.median, f->unit);
-			continue;
-		}
-		printf("%-46s %9.1f %9.1f %9.1f %9.1f", f->name, s.median, s.min, s.max, raw_spread(f).median);
-		if (f->empty)
-			printf(" %8.2f empty", multiple(f, f->empty));
-		else if (f->flat)
-			printf(" %8.2f flat", multiple(f, f->flat));
-		else if (f->sort)
-			printf(" %8.2f sort", multiple(f, f->sort));
-		else if (f->build)
-			printf(" %8.2f build", multiple(f, f->build));
-		putchar('\n');
-	}
-	puts("\nTimes are nanoseconds. \"measured\" is with what stands around the thing itself: the driver that restores\n"
-	     "the frame, or the loop of look-ups. \"empty\": the empty program, without a driver. \"flat\": a table of\n"
-	     "65,537 slots.");
-}
-
 static void put_real(json_t *o, const char *key, double value)
 {
 	json_object_set_new(o, key, json_real(round(value * 1000) / 1000));

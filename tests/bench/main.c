@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "bench.h"
+#include "balancer.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -7,25 +7,27 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
 
-#define POINTS 400u /* of each backend: 40,000 in all, the default */
-#define ROUNDS 31u
-#define QUICK_ROUNDS 5u
+#define ROUNDS 21u
 #define PACKETS 200000u /* in a sample */
 #define SELF_TEST_PACKETS 4096u
 #define WRONGS_SHOWN 20u
 
+static const struct part *const all[] = {
+	&part_packets, &part_lookup, &part_builds, &part_scale, &part_live, &part_commits,
+};
+#define PARTS (sizeof(all) / sizeof(all[0]))
+
 static const char usage[] =
-	"usage: bench [--quick] [--rounds N] [--json FILE]\n"
-	"       bench --self-test\n"
-	"What a packet costs, in a namespace of its own; root.\n"
-	"  --quick      fewer rounds\n"
-	"  --rounds N   of every figure (31)\n"
-	"  --json FILE  writes the figures there, too\n"
-	"  --self-test  no times: every check once, and once more with planted faults that it must notice\n"
+	"usage: bench [--rounds N] [--ringlb FILE] [PART...]\n"
+	"       bench --self-test [PART...]\n"
+	"       bench --sizes\n"
+	"Measures, in namespaces of its own, and writes figures as JSON; root. scripts/bench.sh shows them.\n"
+	"PART: packets, lookup, builds, scale, live, commits; without any: all.\n"
+	"  --rounds N     of every figure (21)\n"
+	"  --ringlb FILE  measures this program instead of the one beside the benchmark\n"
+	"  --self-test    no times: every check once, and once more with planted faults that it must notice\n"
+	"  --sizes        of the program: instructions that the verifier went through, instructions and bytes loaded\n"
 	"Status 1 when a check failed: then the figures are of something that does not work.\n";
 
 static struct {
@@ -75,44 +77,6 @@ void bench_noticed(const char *who, const char *fault)
 		bench_wrong(who, "nothing noticed %s", fault);
 }
 
-/* The value of the first line of /proc/cpuinfo with this key, and how many there are. */
-static int cpu_model(char out[96])
-{
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	char line[512];
-	int cpus = 0;
-
-	out[0] = '\0';
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "model name", 10) || !strchr(line, ':'))
-			continue;
-		snprintf(out, 96, "%.95s", strchr(line, ':') + 2);
-		out[strcspn(out, "\n")] = '\0';
-		cpus++;
-	}
-	if (f)
-		fclose(f);
-	return cpus;
-}
-
-static void print_setting(int argc, char **argv, unsigned int rounds)
-{
-	char model[96], date[32];
-	struct utsname u;
-	time_t now = time(NULL);
-	int cpus = cpu_model(model);
-
-	uname(&u);
-	strftime(date, sizeof(date), "%Y-%m-%d %H:%M UTC", gmtime(&now));
-	printf("%s, %d x %s, %s %s, ringlb " RINGLB_VERSION "\n", date, cpus, *model ? model : u.machine, u.sysname,
-	       u.release);
-	printf("command:");
-	for (int i = 0; i < argc; i++)
-		printf(" %s", argv[i]);
-	printf("\n%u rounds of %u packets; %u backends with %u points; one CPU\n\n", rounds, PACKETS, BENCH_BACKENDS,
-	       BENCH_BACKENDS * POINTS);
-}
-
 /* A thread that wanders leaves its caches, and its half of the per-CPU counters, behind. */
 static void stay_on_cpu(void)
 {
@@ -124,80 +88,99 @@ static void stay_on_cpu(void)
 		bench_die(errno, "sched_setaffinity");
 }
 
-static void self_test(void)
+static void self_test(const bool wanted[PARTS])
 {
-	packets_round(SELF_TEST_PACKETS, false);
-	rings_round(SELF_TEST_PACKETS, false);
-	builds_round(false);
-	packets_self_test();
-	rings_self_test();
-	builds_self_test();
+	for (size_t i = 0; i < PARTS; i++)
+		if (wanted[i])
+			all[i]->round(SELF_TEST_PACKETS, false);
+	for (size_t i = 0; i < PARTS; i++)
+		if (wanted[i] && all[i]->self_test)
+			all[i]->self_test();
 	if (!wrong.count)
 		puts("every check holds, and every planted fault was noticed");
 }
 
-static void measure(unsigned int rounds, FILE *json)
+static bool has_round(const struct part *p, unsigned int round, unsigned int rounds)
 {
-	for (unsigned int i = 0; i < rounds; i++) {
-		packets_round(PACKETS, true);
-		rings_round(PACKETS, true);
-		builds_round(true);
+	return !p->rounds || round < (rounds * p->rounds + ROUNDS - 1) / ROUNDS;
+}
+
+static void measure(const bool wanted[PARTS], unsigned int rounds)
+{
+	for (unsigned int round = 0; round < rounds; round++)
+		for (size_t i = 0; i < PARTS; i++)
+			if (wanted[i] && has_round(all[i], round, rounds))
+				all[i]->round(PACKETS, true);
+	figures_json(stdout);
+}
+
+/* False: a name is none. */
+static bool take_parts(char **name, size_t names, bool wanted[PARTS])
+{
+	for (size_t i = 0; i < PARTS; i++)
+		wanted[i] = !names;
+	for (size_t i = 0; i < names; i++) {
+		size_t part = 0;
+
+		while (part < PARTS && strcmp(all[part]->name, name[i]))
+			part++;
+		if (part == PARTS)
+			return false;
+		wanted[part] = true;
 	}
-	figures_print();
-	if (json)
-		figures_json(json);
+	return true;
+}
+
+static void run(const bool wanted[PARTS], unsigned int rounds, bool test_only)
+{
+	place_enter();
+	for (size_t i = 0; i < PARTS; i++)
+		if (wanted[i])
+			all[i]->load();
+	if (test_only)
+		self_test(wanted);
+	else
+		measure(wanted, rounds);
+	for (size_t i = 0; i < PARTS; i++)
+		if (wanted[i])
+			all[i]->free();
+	figures_free();
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "quick", no_argument, NULL, 'q' },      { "rounds", required_argument, NULL, 'r' },
-		{ "json", required_argument, NULL, 'j' }, { "self-test", no_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },       { 0 },
+		{ "rounds", required_argument, NULL, 'r' }, { "ringlb", required_argument, NULL, 'p' },
+		{ "self-test", no_argument, NULL, 's' },    { "sizes", no_argument, NULL, 'z' },
+		{ "help", no_argument, NULL, 'h' },         { 0 },
 	};
+	const char *ringlb = NULL;
 	unsigned int rounds = ROUNDS;
-	const char *file = NULL;
-	FILE *json = NULL;
-	bool test_only = false;
+	bool wanted[PARTS], test_only = false, sizes = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'q')
-			rounds = QUICK_ROUNDS;
-		else if (c == 'r')
+		if (c == 'r')
 			rounds = (unsigned int)strtoul(optarg, NULL, 10);
-		else if (c == 'j')
-			file = optarg;
+		else if (c == 'p')
+			ringlb = optarg;
 		else if (c == 's')
 			test_only = true;
+		else if (c == 'z')
+			sizes = true;
 		else
 			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
 	}
-	if (optind < argc || !rounds || rounds > 10000)
+	if (!rounds || rounds > 10000 || !take_parts(argv + optind, (size_t)(argc - optind), wanted))
 		return fputs(usage, stderr), 2;
-	/* Before the work, and before the places change. */
-	if (file && !(json = fopen(file, "we")))
-		bench_die(errno, "%s", file);
 	stay_on_cpu();
-	instance_locate();
-	place_enter();
-	instance_start(POINTS);
-	packets_load();
-	rings_load();
-	builds_load();
-	if (test_only) {
-		self_test();
-	} else {
-		print_setting(argc, argv, rounds);
-		measure(rounds, json);
+	balancer_locate(ringlb);
+	if (sizes) {
+		place_enter();
+		packets_sizes();
+		return 0;
 	}
-	builds_free();
-	rings_free();
-	packets_free();
-	instance_stop();
-	figures_free();
-	if (json && fclose(json))
-		bench_die(errno, "%s", file);
+	run(wanted, rounds, test_only);
 	if (wrong.count)
 		fprintf(stderr, "bench: %u checks failed\n", wrong.count);
 	return wrong.count != 0;

@@ -8,13 +8,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* A pair, both ends here. The other end is silent, or the program would count what it says. */
-static const char links[] = "link set lo up\n"
-			    "link add " BENCH_INTERFACE " type veth peer name peer\n"
-			    "address add 10.77.0.1/16 dev " BENCH_INTERFACE "\n"
-			    "address add fd77::1/64 dev " BENCH_INTERFACE " nodad\n";
-static const char up[] = "link set " BENCH_INTERFACE " up\n"
-			 "link set peer up\n";
+#include "place.h"
 
 void place_ip(const char *commands)
 {
@@ -47,12 +41,43 @@ void place_enter(void)
 	/* As on a balancer: without forwarding the kernel's routes are of no use to the program. */
 	write_setting("/proc/sys/net/ipv4/ip_forward", "1");
 	write_setting("/proc/sys/net/ipv6/conf/all/forwarding", "1");
-	place_ip(links);
-	write_setting("/proc/sys/net/ipv6/conf/peer/disable_ipv6", "1");
-	place_ip(up);
+	place_ip("link set lo up\n");
 }
 
-unsigned int place_ifindex(void)
+void place_interface(unsigned int number, char name[PLACE_NAME])
 {
-	return if_nametoindex(BENCH_INTERFACE);
+	snprintf(name, PLACE_NAME, "rlb%u", number);
+}
+
+/* The other end is silent, or the program would count what it says. */
+void place_pair(unsigned int number)
+{
+	char commands[512], file[64];
+
+	snprintf(commands, sizeof(commands),
+		 "link add rlb%u type veth peer name peer%u\n"
+		 "address add " PLACE_NET4 ".0.1/16 dev rlb%u\n"
+		 "address add " PLACE_NET6 "::1/64 dev rlb%u nodad\n",
+		 number, number, PLACE_NUMBER4(number), number, number, number);
+	place_ip(commands);
+	snprintf(file, sizeof(file), "/proc/sys/net/ipv6/conf/peer%u/disable_ipv6", number);
+	write_setting(file, "1");
+	snprintf(commands, sizeof(commands), "link set rlb%u up\nlink set peer%u up\n", number, number);
+	place_ip(commands);
+}
+
+unsigned int place_ifindex(unsigned int number)
+{
+	char name[PLACE_NAME];
+
+	place_interface(number, name);
+	return if_nametoindex(name);
+}
+
+unsigned int place_other_end(unsigned int number)
+{
+	char name[PLACE_NAME];
+
+	snprintf(name, sizeof(name), "peer%u", number);
+	return if_nametoindex(name);
 }

@@ -17,6 +17,7 @@
 
 #define FIRST_KEY 12345u
 #define MAX_CASES 16
+#define BACKENDS 100u
 #define FLAT_FROM 1 /* whose owners the flat table has */
 
 enum kind { NOTHING, FLAT, RING };
@@ -51,17 +52,17 @@ static struct {
 
 static void build_ring(unsigned int which)
 {
-	struct ring_member member[BENCH_BACKENDS];
-	char identity[BENCH_BACKENDS][8];
+	struct ring_member member[BACKENDS];
+	char identity[BACKENDS][8];
 	const uint32_t points = size_of_ring[which].points;
 
-	for (unsigned int i = 0; i < BENCH_BACKENDS; i++) {
+	for (unsigned int i = 0; i < BACKENDS; i++) {
 		snprintf(identity[i], sizeof(identity[i]), "b%u", i);
 		member[i].identity = identity[i];
-		member[i].points = points / BENCH_BACKENDS + (i < points % BENCH_BACKENDS);
+		member[i].points = points / BACKENDS + (i < points % BACKENDS);
 	}
-	if (ring_build(member, BENCH_BACKENDS, &self.arcs[which]) ||
-	    table_layout(&self.arcs[which], BENCH_BACKENDS, &self.layout[which]))
+	if (ring_build(member, BACKENDS, &self.arcs[which]) ||
+	    table_layout(&self.arcs[which], BACKENDS, &self.layout[which]))
 		bench_die(0, "the ring of %s points can't be built", size_of_ring[which].name);
 	self.offset[which] = (uint32_t)self.bytes;
 	self.bytes += self.layout[which].length;
@@ -71,11 +72,11 @@ static void write_ring(unsigned int which, void *memory)
 {
 	const struct table_layout *l = &self.layout[which];
 	const uint32_t at = self.offset[which];
-	uint16_t owner[BENCH_BACKENDS];
+	uint16_t owner[BACKENDS];
 
-	for (uint16_t i = 0; i < BENCH_BACKENDS; i++)
+	for (uint16_t i = 0; i < BACKENDS; i++)
 		owner[i] = i;
-	table_encode(&self.arcs[which], owner, BENCH_BACKENDS, l, memory);
+	table_encode(&self.arcs[which], owner, BACKENDS, l, memory);
 	self.skel->bss->look.ring[which] = (struct ringlb_service){
 		.bits = (uint8_t)l->bits,
 		.index_off = at + l->index_off,
@@ -143,7 +144,7 @@ static void add_cases(bool dependent)
 		add(c, loop, flat);
 }
 
-void rings_load(void)
+static void rings_load(void)
 {
 	for (unsigned int i = 0; i < BENCH_RINGS; i++)
 		build_ring(i);
@@ -160,7 +161,7 @@ void rings_load(void)
 	add_cases(false);
 }
 
-void rings_free(void)
+static void rings_free(void)
 {
 	for (unsigned int i = 0; i < BENCH_RINGS; i++)
 		arcs_free(&self.arcs[i]);
@@ -226,7 +227,7 @@ static double run_case(struct ring_case *c, uint32_t runs)
 	return ns;
 }
 
-void rings_round(uint32_t count, bool record)
+static void rings_round(uint32_t count, bool record)
 {
 	/* Twice as many as packets, so that most of a million points are met. */
 	const uint32_t runs = (2 * count + BENCH_KEYS - 1) / BENCH_KEYS;
@@ -239,7 +240,7 @@ void rings_round(uint32_t count, bool record)
 	}
 }
 
-void rings_self_test(void)
+static void rings_self_test(void)
 {
 	for (size_t i = 0; i < self.cases; i++) {
 		struct ring_case *c = &self.item[i];
@@ -255,3 +256,5 @@ void rings_self_test(void)
 		c->which = (c->which + BENCH_RINGS - 1) % BENCH_RINGS;
 	}
 }
+
+const struct part part_lookup = { "lookup", rings_load, rings_round, 0, rings_self_test, rings_free };
