@@ -47,6 +47,7 @@ BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 SERVE := $(B)/asan/tests/listener/serve
 NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash) $(B)/tests/bench/traffic/traffic
 PROBE := $(B)/tests/net/probe_driver
+KERNELS := 6.1 6.12
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all check test test-full lint bench install clean help
@@ -62,8 +63,10 @@ TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(
 test: $(TESTS) ## check, the listener, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli listener priv xdp net placement
 
-test-full: $(TESTS) ## test, and what takes long; root
+# Last, the machines that are emulated: they leave little to what runs beside them.
+test-full: $(TESTS) $(KERNELS:%=$(B)/vm/%/vmlinuz) ## test, and what takes long: other kernels, too; root
 	$(Q)tests/run --full unit lint cli listener priv xdp net placement
+	$(Q)tests/run --full vm
 
 lint: ## style, static checks, layers and licences; builds with -Werror
 	$(Q)scripts/lint.sh
@@ -160,6 +163,10 @@ $(B)/tests/bench/bench: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,plan_make enco
 $(B)/tests/bench/bench: $(BENCH) $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ -lpthread $(LDLIBS) -o $@
+
+$(B)/vm/%/vmlinuz: tests/vm/kernel.sh
+	$(say) KERNEL $(@D)
+	$(Q)tests/vm/kernel.sh $* $(@D)
 
 $(B)/man/%: man/%.scd
 	$(say) MAN $@

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """BPF for tests: objects loaded with libbpf, the bpf() system call for what is left, and a network namespace."""
 import ctypes
+import errno
 import mmap
 import os
 import platform
@@ -10,7 +11,8 @@ from contextlib import contextmanager
 XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT = range(5)
 
 _SYSCALL = {"x86_64": 321, "aarch64": 280}[platform.machine()]
-_MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE, _OBJ_GET, _TEST_RUN = 1, 2, 3, 7, 10
+_MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE, _OBJ_GET, _TEST_RUN, _OBJ_INFO = 1, 2, 3, 7, 10, 15
+_SMALL_METADATA = 32
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -67,8 +69,18 @@ def map_lookup_percpu(fd, index, words):
 def test_run(fd, frame, ifindex=0, poison=0):
     """
     Runs an XDP program on a frame as if it came from an interface; (action, frame afterwards). The kernel's test runs
-    start with zeros in front of the frame: `poison` bytes of 0xa5 take their place, as XDP metadata.
+    start with zeros in front of the frame: `poison` bytes of 0xa5 take their place, as XDP metadata, of which older
+    kernels allow less.
     """
+    try:
+        return _test_run(fd, frame, ifindex, poison)
+    except OSError as e:
+        if e.errno != errno.EINVAL or poison <= _SMALL_METADATA:
+            raise
+        return _test_run(fd, frame, ifindex, _SMALL_METADATA)
+
+
+def _test_run(fd, frame, ifindex, poison):
     data = ctypes.create_string_buffer(b"\xa5" * poison + frame, poison + len(frame))
     out = ctypes.create_string_buffer(len(data) + 256)
     context = ctypes.create_string_buffer(struct.pack("<6I", poison, len(data), 0, ifindex, 0, 0), 24)
@@ -78,6 +90,13 @@ def test_run(fd, frame, ifindex=0, poison=0):
     attr = _bpf(_TEST_RUN, attr, "BPF_PROG_TEST_RUN")[1]
     action, size = struct.unpack_from("<4xI4xI", attr)
     return action, out.raw[struct.unpack_from("<I", context_out.raw)[0]:size]
+
+
+def verified_instructions(fd):
+    """How many instructions of a program the verifier looked at, one counted as often as it did."""
+    info = ctypes.create_string_buffer(232)  # struct bpf_prog_info
+    _bpf(_OBJ_INFO, struct.pack("<IIQ", fd, len(info), _address(info)), "BPF_OBJ_GET_INFO_BY_FD")
+    return struct.unpack_from("<I", info, 216)[0]
 
 
 class Object:
