@@ -17,7 +17,7 @@ def until(condition, seconds, what):
     """Waits for something that happens elsewhere, and tells nobody; returns what the condition gave."""
     end = time.monotonic() + seconds
     while not (result := condition()):
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {seconds} s: {what() if callable(what) else what}"
         time.sleep(0.02)
     return result
 
@@ -56,7 +56,7 @@ class Daemon:
         return self.log()[getattr(self, "seen", 0):]
 
     def wait_log(self, pattern, seconds=10):
-        return until(lambda: re.search(pattern, self.new()), seconds, f"{pattern} in\n{self.new()}")
+        return until(lambda: re.search(pattern, self.new()), seconds, lambda: f"{pattern} in\n{self.new()}")
 
     def send(self, number):
         self.process.send_signal(number)

@@ -450,7 +450,8 @@ static int plan_with(struct step *s, const struct plan_interface *v, size_t coun
 
 static void test_interfaces(void **state)
 {
-	struct plan_interface v[] = { { "eth0", true, true, true, false, "" }, { "eth1", true, false, false, false, "" } };
+	struct plan_interface v[] = { { "eth0", true, true, true, false, "" },
+				      { "eth1", true, false, false, false, "" } };
 	struct step s;
 
 	(void)state;
