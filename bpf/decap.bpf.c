@@ -142,6 +142,7 @@ static __always_inline bool strip(struct xdp_md *ctx, __u32 link, __u32 outer, _
 {
 	void *data = (void *)(long)ctx->data;
 	__u32 mac[3], tag[MAX_VLAN_TAGS];
+	struct ethhdr *last; /* as if what is before the last tag were no part of the frame */
 
 	if (data + ETH_HLEN + sizeof(tag) > (void *)(long)ctx->data_end)
 		return false;
@@ -150,14 +151,16 @@ static __always_inline bool strip(struct xdp_md *ctx, __u32 link, __u32 outer, _
 	if (bpf_xdp_adjust_head(ctx, outer))
 		return false;
 	data = (void *)(long)ctx->data;
-	if (data + link > (void *)(long)ctx->data_end)
+	last = data + (link - ETH_HLEN);
+	if (data + ETH_HLEN + sizeof(tag) > (void *)(long)ctx->data_end ||
+	    (void *)(last + 1) > (void *)(long)ctx->data_end)
 		return false;
 	__builtin_memcpy(data, mac, sizeof(mac));
 	if (link > ETH_HLEN)
 		*(__u32 *)(data + sizeof(mac)) = tag[0];
 	if (link > ETH_HLEN + VLAN_HEADER)
 		*(__u32 *)(data + sizeof(mac) + VLAN_HEADER) = tag[1];
-	*(__be16 *)(data + link - sizeof(ethertype)) = ethertype;
+	last->h_proto = ethertype;
 	return true;
 }
 

@@ -36,8 +36,9 @@ struct tracked {
 	bool moved;
 	bool known; /* the flow table had the answer */
 	bool writes;
-	bool frozen; /* nothing new is remembered */
-	__u8 reserved[6];
+	bool frozen;  /* nothing new is remembered */
+	bool related; /* not a packet of the flow, but an ICMP error about one */
+	__u8 reserved[5];
 };
 _Static_assert(sizeof(struct tracked) == 64, "tracked");
 
@@ -379,6 +380,25 @@ static __always_inline void continue_flow(struct ringlb_flow_bucket *bucket, str
 		f->backend = f->owner;
 }
 
+/* What is only about a flow goes where its packets go, and leaves everything as it is. */
+static __always_inline void follow_flow(struct ringlb_flow_bucket *bucket, struct tracked *f)
+{
+	struct ringlb_flow *e = flow_find(bucket, f->fingerprint);
+	__u64 established = e ? read_word(&e->established) : 0, opening = e ? read_word(&e->opening) : 0;
+	bool lives = f->protocol == IPPROTO_TCP || !is_expired(established, f->now);
+
+	f->backend = unknown_flow(f);
+	f->known = true;
+	if (lives && choice_counts(established))
+		f->backend = established & 0xffff;
+	else if (choice_counts(opening))
+		f->backend = opening & 0xffff;
+	else
+		f->known = false;
+	if (!f->known && (__u32)established)
+		f->backend = f->owner; /* the flow, or its backend, is gone: as its packets do */
+}
+
 /* What shows later that the arc can settle, and that the backend can be switched off. */
 static __always_inline void stamp_old(const struct tracked *f)
 {
@@ -399,7 +419,7 @@ __noinline int keep_flow_in_table(struct xdp_md *ctx, struct tracked *f)
 
 	if (!f)
 		return 0;
-	if (f->protocol == IPPROTO_TCP && !parse_segment(ctx, f->transport, f->rest, &segment))
+	if (f->protocol == IPPROTO_TCP && !f->related && !parse_segment(ctx, f->transport, f->rest, &segment))
 		return 0;
 	f->sequence = segment.sequence;
 	f->tcp_flags = segment.flags;
@@ -408,7 +428,9 @@ __noinline int keep_flow_in_table(struct xdp_md *ctx, struct tracked *f)
 	bucket = bpf_map_lookup_elem(&flows, &at);
 	if (!bucket)
 		return 0;
-	if (opens_flow(f)) {
+	if (f->related) {
+		follow_flow(bucket, f);
+	} else if (opens_flow(f)) {
 		open_flow(bucket, f);
 	} else {
 		continue_flow(bucket, f);
@@ -450,6 +472,7 @@ static __always_inline void keep_flow(struct xdp_md *ctx, struct choice *c, cons
 		.moved = c->moved,
 		.writes = writes,
 		.frozen = c->tables->frozen,
+		.related = p->related,
 	};
 
 	if (f.fingerprint <= RINGLB_FLOW_BUSY)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Steps 5 and 6: the next hop on the way to a backend, and the frame as it leaves. */
+/* Steps 5 and 6: the next hop on the way to a backend, whether the packet fits that way, and the frame as it leaves. */
 #ifndef RINGLB_FORWARD_BPF_H
 #define RINGLB_FORWARD_BPF_H
 
+#include "answer.bpf.h"
 #include "maps.bpf.h"
 #include "outer_header.h"
 #include "parse.bpf.h"
@@ -32,21 +33,29 @@ static __always_inline void fib_request(struct bpf_fib_lookup *fib, const struct
 	}
 }
 
+/* What a backend's next hop is looked up with. No pointers and no padding: for a global function. */
+struct hop_query {
+	__u64 client[2];
+	__u32 backend;
+	__u16 side;
+	__u16 forward; /* enum ringlb_forward */
+};
+
 /*
  * Asks the kernel; where it has no answer the entry keeps what it has. The source matters to rules: it is the client's
  * address where the packet stays as it is, else the tunnel's.
  */
-static __always_inline void refresh_next_hop(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
-					     struct ringlb_backend *b)
+static __always_inline void refresh_route(struct xdp_md *ctx, const struct ringlb_tables *t, const struct hop_query *q,
+					  struct ringlb_backend *b)
 {
+	const struct ringlb_root *root = &t->roots[q->side & 1];
 	struct bpf_fib_lookup fib = { .ifindex = ctx->ingress_ifindex };
-	const struct ringlb_tables *t = c->tables;
-	__u64 source[2] = { p->client[0], p->client[1] };
+	__u64 source[2] = { q->client[0], q->client[1] };
 
-	if (c->service->forward != RINGLB_FORWARD_L2 && b->flags & RINGLB_BACKEND_IPV6)
-		__builtin_memcpy(source, c->root->tunnel6, sizeof(source));
-	else if (c->service->forward != RINGLB_FORWARD_L2)
-		source[1] = mapped_ipv4(c->root->tunnel4);
+	if (q->forward != RINGLB_FORWARD_L2 && b->flags & RINGLB_BACKEND_IPV6)
+		__builtin_memcpy(source, root->tunnel6, sizeof(source));
+	else if (q->forward != RINGLB_FORWARD_L2)
+		source[1] = mapped_ipv4(root->tunnel4);
 	fib_request(&fib, b, source);
 	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0))
 		return;
@@ -57,25 +66,67 @@ static __always_inline void refresh_next_hop(struct xdp_md *ctx, const struct pa
 			continue;
 		__builtin_memcpy(&mac, fib.dmac, sizeof(fib.dmac));
 		*(volatile __u64 *)&b->next_hop = bpf_be64_to_cpu(mac) | slot;
+		b->route_mtu = fib.mtu_result;
 		return;
 	}
 }
 
+/* What the route allows, and while it counts what a router behind it has told of. */
+static __always_inline void refresh_mtu(const struct ringlb_tables *t, struct ringlb_backend *b)
+{
+	const struct ringlb_path_mtu *path;
+	__u16 mtu = b->route_mtu;
+	__u64 key[2];
+
+	__builtin_memcpy(key, b->address, sizeof(key));
+	path = bpf_map_lookup_elem(&path_mtus, key);
+	if (path && t->hz && (__s32)(path->until - (__u32)(bpf_jiffies64() / t->hz)) > 0) {
+		b->path_mtu = path->mtu;
+		mtu = mtu && mtu < path->mtu ? mtu : path->mtu;
+	} else if (b->path_mtu) {
+		b->path_mtu = 0;
+	}
+	b->mtu = mtu;
+}
+
+__noinline int refresh_next_hop(struct xdp_md *ctx, struct hop_query *q)
+{
+	const struct ringlb_tables *t = tables_again();
+	struct ringlb_backend *b;
+	__u32 backend;
+
+	if (!q || !t)
+		return 0;
+	backend = q->backend; /* kernel 6.1 takes a key from the stack only */
+	b = bpf_map_lookup_elem(&backends, &backend);
+	if (!b)
+		return 0;
+	refresh_route(ctx, t, q, b);
+	refresh_mtu(t, b);
+	return 0;
+}
+
 /*
  * Struct ringlb_backend.next_hop, looked up again when it is older than a second, or, while unresolved, a tick; by
- * whoever changes the stamp first. It is read back from memory after a look-up, so that the verifier doesn't follow
- * each slot's number separately.
+ * whoever changes the stamp first.
  */
 static __always_inline __u64 next_hop(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
 				      struct ringlb_backend *b)
 {
 	__u64 known = *(volatile __u64 *)&b->next_hop;
 	__u32 now = bpf_jiffies64(), stamp = *(volatile __u32 *)&b->next_hop_stamp;
+	struct hop_query q;
 
 	if (likely(now - stamp < (known ? c->tables->hz : 1)) ||
 	    __sync_val_compare_and_swap(&b->next_hop_stamp, stamp, now) != stamp)
 		return known;
-	refresh_next_hop(ctx, p, c, b);
+	q = (struct hop_query){
+		.client = { p->client[0], p->client[1] },
+		.backend = c->backend,
+		.side = c->side,
+		.forward = c->service->forward,
+	};
+	refresh_next_hop(ctx, &q);
 	return *(volatile __u64 *)&b->next_hop;
 }
 
@@ -99,8 +150,9 @@ static __always_inline __u8 outer_protocol(const struct packet *p, const struct 
 }
 
 /*
- * DSCP and ECN are the inner packet's (RFC 2983, RFC 6040); the inner packet itself is left as it is. Bytes behind the
- * inner packet's end stay behind the outer one's. `length` is the whole's.
+ * DSCP and ECN are the inner packet's (RFC 2983, RFC 6040). DF is set whatever the inner packet says: what is too long
+ * was answered before, and fragments of outer packets would cost the backend more than that answer costs the client.
+ * Bytes behind the inner packet's end stay behind the outer one's. `length` is the whole's.
  */
 static __always_inline void write_outer_ipv4(__u32 *word, const struct packet *p, const struct choice *c,
 					     const struct ringlb_backend *b, __u32 length)
@@ -199,25 +251,60 @@ static __always_inline bool write_outer(__u32 *word, const struct packet *p, con
 	return true;
 }
 
+/* The checksum as RFC 1141 has it. */
+static __always_inline bool decrement_ttl(struct xdp_md *ctx, const struct packet *p)
+{
+	void *network = (void *)(long)ctx->data + (p->network & MAX_NETWORK), *end = (void *)(long)ctx->data_end;
+
+	if (p->ipv6) {
+		struct ipv6hdr *ip = network;
+
+		if ((void *)(ip + 1) > end)
+			return false;
+		ip->hop_limit--;
+	} else {
+		struct iphdr *ip = network;
+		__u32 check;
+
+		if ((void *)(ip + 1) > end)
+			return false;
+		ip->ttl--;
+		check = ip->check + bpf_htons(0x0100);
+		ip->check = check + (check >= 0xffff);
+	}
+	return true;
+}
+
+static __always_inline bool write_tags(struct ethhdr *eth, void *end, const struct way *w, __u64 tags)
+{
+	__u32 *tag = (void *)eth + 2 * ETH_ALEN;
+
+	if ((void *)(tag + MAX_VLAN_TAGS) > end)
+		return false;
+	tag[0] = tags;
+	if (w->link > ETH_HLEN + VLAN_HEADER)
+		tag[1] = tags >> 32;
+	return true;
+}
+
 static __always_inline enum ringlb_verdict rewrite(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
 						   const struct ringlb_backend *b, const struct way *w)
 {
 	__u64 tags = w->output->vlan_protocol | (__u32)w->output->vlan_tag << 16;
 	struct ethhdr *eth = move_head(ctx, p, w, &tags);
 	void *end = (void *)(long)ctx->data_end;
-	__u32 *network = (void *)eth + w->link;
+	struct ethhdr *last; /* as if what is before the last tag were no part of the frame */
 
 	if (!eth)
 		return RINGLB_VERDICT_DROPPED_NO_HEADROOM;
-	if ((void *)network > end)
+	last = (void *)eth + (w->link - ETH_HLEN);
+	if ((void *)(eth + 1) > end || (void *)(last + 1) > end)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	write_addresses(eth, w->next_hop, w->output);
-	if (w->link > ETH_HLEN)
-		*(__u32 *)((void *)eth + 2 * ETH_ALEN) = tags;
-	if (w->link > ETH_HLEN + VLAN_HEADER)
-		*(__u32 *)((void *)eth + 2 * ETH_ALEN + VLAN_HEADER) = tags >> 32;
-	*((__be16 *)network - 1) = w->ethertype;
-	if (w->outer && !write_outer(network, p, c, b, w, end))
+	if (unlikely(w->link > ETH_HLEN) && !write_tags(eth, end, w, tags))
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
+	last->h_proto = w->ethertype;
+	if (w->outer && !write_outer((__u32 *)(last + 1), p, c, b, w, end))
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	return GO_ON;
 }
@@ -248,8 +335,28 @@ static __always_inline void set_outer(const struct packet *p, const struct choic
 	w->ethertype = ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 }
 
+/* Bytes that a packet may have on this way, outer header included; nothing is too long for one that is not known. */
+static __always_inline __u32 way_mtu(const struct ringlb_backend *b, const struct ringlb_output *out)
+{
+	__u16 way = *(const volatile __u16 *)&b->mtu - 1, output = out->mtu - 1;
+
+	return (way < output ? way : output) + 1u;
+}
+
+/* GO_ON, or what becomes of a packet that can't go this way; c->mtu is what can. */
+static __always_inline enum ringlb_verdict check_way(struct xdp_md *ctx, const struct packet *p, struct choice *c,
+						     const struct ringlb_backend *b, const struct way *w)
+{
+	__u32 mtu = way_mtu(b, w->output);
+
+	if (likely(p->ttl > 1 && p->length + w->outer <= mtu))
+		return GO_ON;
+	c->mtu = mtu > w->outer ? mtu - w->outer : 0;
+	return refuse_packet(ctx, p, &c->mtu);
+}
+
 /* Sends the packet to the backend. *action is set where the verdict is GO_ON. */
-static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const struct packet *p, const struct choice *c,
+static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const struct packet *p, struct choice *c,
 						   struct ringlb_backend *b, int *action)
 {
 	struct way w = { .next_hop = next_hop(ctx, p, c, b) };
@@ -270,11 +377,35 @@ static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const str
 	same_link = w.output->link == ctx->ingress_ifindex;
 	set_link(p, same_link, &w);
 	set_outer(p, c, b, &w);
+	verdict = check_way(ctx, p, c, b, &w);
+	if (unlikely(verdict != GO_ON))
+		return verdict;
+	if (!decrement_ttl(ctx, p))
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	verdict = rewrite(ctx, p, c, b, &w);
 	if (verdict != GO_ON)
 		return verdict;
 	*action = same_link ? XDP_TX : bpf_redirect_map(&outputs, slot, XDP_ABORTED);
 	return *action == XDP_ABORTED ? RINGLB_VERDICT_DROPPED_INTERNAL : GO_ON;
+}
+
+/* What forward() would say of the packet's size and hops, by the next hop as it is known; changes nothing. */
+static __always_inline enum ringlb_verdict foresee(struct xdp_md *ctx, const struct packet *p, struct choice *c)
+{
+	const struct ringlb_backend *b = bpf_map_lookup_elem(&backends, &c->backend);
+	struct way w = {};
+	__u32 slot;
+
+	if (!b)
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
+	w.next_hop = *(const volatile __u64 *)&b->next_hop;
+	slot = slot_of(w.next_hop);
+	asm volatile("" : "+r"(slot));
+	if (!w.next_hop || slot >= RINGLB_MAX_OUTPUTS)
+		return GO_ON;
+	w.output = &c->tables->outputs[slot];
+	set_outer(p, c, b, &w);
+	return check_way(ctx, p, c, b, &w);
 }
 
 #endif

@@ -90,6 +90,21 @@ struct {
 	__type(value, struct ringlb_trace_rate);
 } trace_rate SEC(".maps");
 
+/* By address of a backend. The least recently used goes where there are too many. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RINGLB_MAX_PATH_MTUS);
+	__uint(key_size, 16);
+	__type(value, struct ringlb_path_mtu);
+} path_mtus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ringlb_answer_rate);
+} answer_rate SEC(".maps");
+
 /* Slot of struct ringlb_tables.outputs -> interface. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);

@@ -28,6 +28,8 @@
 #define VLAN_HEADER 4
 #define MAX_VLAN_TAGS 2
 #define FRAGMENT_MASK 0x3fff /* "more fragments" and the offset */
+#define FRAGMENT_OFFSET4 0x1fff
+#define MAX_NETWORK 0x1fu /* offset of the IP header */
 #define MAX_TRANSPORT 0x1ffu
 
 /* The byte of the TCP header with its flags. */
@@ -53,7 +55,8 @@ struct packet {
 	__u32 transport; /* offset of what follows it, at most MAX_TRANSPORT */
 	__u32 length;    /* of the IP packet, header included; the frame may be longer */
 	bool related;    /* these are the addresses and ports that an ICMP error quotes: it opens and stamps nothing */
-	__u8 reserved[3];
+	__u8 ttl;        /* or hop limit */
+	__u8 reserved[2];
 };
 _Static_assert(sizeof(struct packet) == 64, "packet");
 
@@ -70,6 +73,15 @@ static __always_inline bool is_mapped_ipv4(const __u64 address[2])
 static __always_inline __be32 unmapped_ipv4(__u64 low_half)
 {
 	return low_half >> 32;
+}
+
+/* 1 where a < b, else 0. In C the compiler makes a branch of it, and the verifier goes both ways. */
+static __always_inline __u64 is_below(__u32 a, __u32 b)
+{
+	__u64 d = (__u64)a - (__u64)b;
+
+	asm volatile("%0 >>= 63" : "+r"(d));
+	return d;
 }
 
 static __always_inline bool is_vlan(__be16 ethertype)
@@ -116,6 +128,7 @@ static __always_inline enum ringlb_verdict parse_ipv4(struct packet *p, void *ne
 	p->ipv6 = false;
 	p->next = ip->protocol;
 	p->tos = ip->tos;
+	p->ttl = ip->ttl;
 	p->length = bpf_ntohs(ip->tot_len);
 	p->transport = p->network + header;
 	p->client[0] = 0;
@@ -143,6 +156,7 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *ne
 	p->next = ip->nexthdr;
 	p->transport = p->network + sizeof(*ip);
 	p->tos = bpf_ntohs(*(__be16 *)ip) >> 4;
+	p->ttl = ip->hop_limit;
 	p->length = payload + sizeof(*ip);
 	__builtin_memcpy(p->client, &ip->saddr, sizeof(p->client));
 	__builtin_memcpy(p->service, &ip->daddr, sizeof(p->service));
@@ -158,24 +172,34 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *ne
 	return GO_ON;
 }
 
+/*
+ * Behind the first VLAN tag. Whether there is a second one is computed and not branched on, so that the verifier has one
+ * way to follow from here and not two.
+ */
+static __always_inline __be16 parse_tags(void *data, void *end, __u32 *network)
+{
+	struct ethhdr *eth = data + VLAN_HEADER;
+	__u64 second;
+
+	if ((void *)(eth + 1) > end)
+		return 0;
+	second = is_below(eth->h_proto ^ bpf_htons(ETH_P_8021Q), 1) |
+		 is_below(eth->h_proto ^ bpf_htons(ETH_P_8021AD), 1);
+	second *= VLAN_HEADER;
+	*network = sizeof(*eth) + VLAN_HEADER + second;
+	eth = (void *)eth + second;
+	return (void *)(eth + 1) > end ? 0 : eth->h_proto;
+}
+
 /* The ethertype behind up to two VLAN tags, and where its header starts; 0 where the frame ends before. */
 static __always_inline __be16 parse_link(void *data, void *end, __u32 *network)
 {
 	struct ethhdr *eth = data;
-	__be16 ethertype;
 
 	*network = sizeof(*eth);
 	if ((void *)(eth + 1) > end)
 		return 0;
-	ethertype = eth->h_proto;
-#pragma unroll
-	for (int tags = 0; tags < MAX_VLAN_TAGS && unlikely(is_vlan(ethertype)); tags++) {
-		*network += VLAN_HEADER;
-		if (data + *network > end)
-			return 0;
-		ethertype = *(__be16 *)(data + *network - sizeof(ethertype));
-	}
-	return ethertype;
+	return unlikely(is_vlan(eth->h_proto)) ? parse_tags(data, end, network) : eth->h_proto;
 }
 
 static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct packet *p)
@@ -184,6 +208,8 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 	__be16 ethertype = parse_link(data, end, &p->network);
 
 	p->frame = end - data;
+
+	p->fault = GO_ON;
 	p->related = false;
 	p->protocol = 0;
 	p->client_port = 0;

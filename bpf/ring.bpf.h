@@ -15,13 +15,19 @@
 #define RANK_POINTS 8
 #define SEARCH_ROUNDS 23 /* a bucket has less than 2^23 points: 4 * RINGLB_MAX_POINTS in the whole table */
 
-/* Index of the first point of [low, high) that is not below key; high is the sentinel's, which never is. */
-static __always_inline __u32 search_long_bucket(const void *t, const struct ringlb_service *s, __u32 key, __u32 low,
-						__u32 high)
+/*
+ * Index of the first point of [low, high) at points_off that is not below key; high is the sentinel's, which never is.
+ * A global function: the verifier looks at it once, and not for every way that leads to it.
+ */
+__noinline int search_long_bucket(__u32 points_off, __u32 key, __u32 low, __u32 high)
 {
+	const struct ringlb_tables *t = tables_again();
+
+	if (!t)
+		return low;
 	for (int i = 0; i < SEARCH_ROUNDS && low < high; i++) {
 		__u32 middle = low + (high - low) / 2;
-		const __u32 *point = table_at(t, s->points_off + (__u64)middle * sizeof(*point));
+		const __u32 *point = table_at(t, points_off + (__u64)middle * sizeof(*point));
 
 		if (!point)
 			break;
@@ -57,7 +63,7 @@ static __always_inline bool ring_search(const void *t, const struct ringlb_servi
 		*point = points[rank];
 		return true;
 	}
-	*at = search_long_bucket(t, s, key, index[0] + RANK_POINTS, index[1] - 1);
+	*at = search_long_bucket(s->points_off, key, index[0] + RANK_POINTS, index[1] - 1);
 	points = table_at(t, s->points_off + (__u64)*at * sizeof(*points));
 	if (!points)
 		return false;

@@ -30,10 +30,13 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 
 	if (verdict != GO_ON)
 		return verdict;
-	if (!find_service(c, p))
+	if (!find_service(c, p)) {
+		if (unlikely(p->fault == RINGLB_VERDICT_PASSED_PROTOCOL) && writes)
+			learn_path_mtu(ctx, c->side);
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
+	}
 	if (unlikely(p->fault != GO_ON))
-		verdict = look_closer(ctx, p, c);
+		verdict = look_closer(ctx, p, c, writes);
 	if (unlikely(verdict != GO_ON))
 		return verdict;
 	if (!c->service->bits)
@@ -96,11 +99,15 @@ int prog(struct xdp_md *ctx)
 	if (!begin(&c, &state))
 		return XDP_ABORTED;
 	verdict = steer(ctx, &p, &c, &action);
+	if (unlikely(RINGLB_VERDICT_IS_ANSWER(verdict)))
+		verdict = answer_packet(ctx, &p, &c, verdict);
 	count_verdict(verdict);
 	if (is_traced(&c, verdict))
 		trace(ctx, &p, &c, verdict);
 	if (verdict == RINGLB_VERDICT_FORWARDED)
 		return action;
+	if (RINGLB_VERDICT_IS_ANSWER(verdict))
+		return XDP_TX;
 	return RINGLB_VERDICT_IS_DROP(verdict) ? XDP_DROP : XDP_PASS;
 }
 
@@ -117,6 +124,8 @@ int lookup(struct xdp_md *ctx)
 	if (!begin(&c, &state))
 		return XDP_ABORTED;
 	verdict = choose(ctx, &p, &c, false);
+	if (verdict == GO_ON)
+		verdict = foresee(ctx, &p, &c);
 	out = (void *)(long)ctx->data;
 	if ((void *)(out + 1) > (void *)(long)ctx->data_end)
 		return XDP_ABORTED;

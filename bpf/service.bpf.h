@@ -21,6 +21,7 @@ struct choice {
 	__u32 backend;  /* index of the one that the packet goes to, or RINGLB_NO_BACKEND */
 	__u32 owner;    /* of the position, likewise */
 	__u32 previous; /* of a moved arc that a flow is kept in, likewise */
+	__u32 mtu;      /* that the packet is too big for, where the verdict says so */
 	bool moved;     /* the arc is a moved one */
 	bool tracked;   /* the flow table decided */
 };
@@ -39,15 +40,6 @@ static __always_inline const void *table_at(const void *t, __u64 offset)
 	/* Else clang adds before it compares: "math between map_value pointer and register with unbounded min value". */
 	asm volatile("" : "+r"(offset));
 	return t + offset;
-}
-
-/* 1 where a < b, else 0. In C the compiler makes a branch of it, and the verifier goes both ways. */
-static __always_inline __u64 is_below(__u32 a, __u32 b)
-{
-	__u64 d = (__u64)a - (__u64)b;
-
-	asm volatile("%0 >>= 63" : "+r"(d));
-	return d;
 }
 
 static __always_inline bool is_service(const struct ringlb_service *s, const __u64 address[2], __be16 port,

@@ -31,15 +31,22 @@
 
 /*
  * Every way a packet can leave, once: X(ENUM, "name", "what it means", "what to do about it"). A packet is counted
- * under exactly one. Names are part of the interface. Those that pass come before those that drop.
+ * under exactly one. Names are part of the interface. Those that answer, that is go back to the sender as another
+ * packet, come before those that pass, and these before those that drop.
  */
 #define RINGLB_VERDICTS(X)                                                                                             \
 	X(FORWARDED, "forwarded", "sent to a backend", "")                                                             \
+	X(ANSWERED_ECHO, "answered_echo", "a ping of a service address: answered", "")                                 \
+	X(ANSWERED_TOO_BIG, "answered_too_big",                                                                        \
+	  "did not fit the way to the backend, with its outer header: the sender was told what does", "")              \
+	X(ANSWERED_TTL, "answered_ttl", "came with its last hop (traceroute does so): the sender was told", "")        \
 	X(PASSED_NO_SERVICE, "passed_no_service", "for no service, at no address or port of one: left to the host",    \
 	  "")                                                                                                          \
 	X(PASSED_NOT_IP, "passed_not_ip", "neither IPv4 nor IPv6 (ARP and the like): left to the host", "")            \
 	X(PASSED_PROTOCOL, "passed_protocol",                                                                          \
 	  "for a service address, but of a protocol that no service is for: left to the host", "")                     \
+	X(PASSED_ICMP, "passed_icmp",                                                                                  \
+	  "ICMP to a service address, neither an error about a flow of a service nor a ping: left to the host", "")    \
 	X(DROPPED_MALFORMED, "dropped_malformed", "for a service address, but truncated or self-contradictory",        \
 	  "look at the sender or at a faulty link")                                                                    \
 	X(DROPPED_FRAGMENT, "dropped_fragment", "an IP fragment for a service",                                        \
@@ -51,6 +58,14 @@
 	X(DROPPED_NO_HEADROOM, "dropped_no_headroom",                                                                  \
 	  "the driver left no room in front of the packet for outer headers",                                          \
 	  "use forward: l2, or xdp: generic on this interface")                                                        \
+	X(DROPPED_TOO_BIG, "dropped_too_big",                                                                          \
+	  "did not fit the way to the backend, and is of a kind whose sender can't be told",                           \
+	  "raise the MTU of the links between balancer and backends; see PATH MTU in ringlb(8)")                       \
+	X(DROPPED_TTL, "dropped_ttl", "came with its last hop, and is of a kind whose sender can't be told",           \
+	  "look for a routing loop")                                                                                   \
+	X(DROPPED_ANSWER_LIMIT, "dropped_answer_limit",                                                                \
+	  "too big, or with its last hop; the sender was not told, for more than 1000 a second were on this CPU",      \
+	  "many answered_too_big: give the clients' route to the service the smaller MTU; answered_ttl: a loop")       \
 	X(DROPPED_INTERNAL, "dropped_internal", "tables that contradict themselves; never seen in a sound instance",   \
 	  "report this as a bug, with the output of show and stats")
 
@@ -60,6 +75,8 @@ enum ringlb_verdict {
 #undef X
 		RINGLB_VERDICT_COUNT
 };
+#define RINGLB_VERDICT_IS_ANSWER(verdict)                                                                              \
+	((verdict) > RINGLB_VERDICT_FORWARDED && (verdict) < RINGLB_VERDICT_PASSED_NO_SERVICE)
 #define RINGLB_VERDICT_IS_DROP(verdict) ((verdict) >= RINGLB_VERDICT_DROPPED_MALFORMED)
 
 enum ringlb_forward { RINGLB_FORWARD_L2, RINGLB_FORWARD_IPIP, RINGLB_FORWARD_GUE };
@@ -265,11 +282,34 @@ struct ringlb_backend {
 	__u8 reserved;
 	__u8 address[16]; /* destination of the outer header, or what the next hop is looked up for */
 	__u16 outer_sum;  /* IPv4: ringlb_outer_sum(), outer_header.h; IPv6: 0 */
-	__u16 mtu;        /* of the way to the backend, outer header included; 0: not known */
+	__u16 mtu;        /* of packets on the way, outer header included: the smaller of the two below; 0: not known */
 	__u32 last_old;   /* stamp of the last packet that came here though another backend owned its arc; 0: none */
-	__u32 reserved2[6];
+	__u16 route_mtu;  /* of the route, as the kernel tells it; 0: not known */
+	__u16 path_mtu;   /* that a router on the way told of, while that counts; 0: none did */
+	__u32 reserved2[5];
 };
 _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
+
+/*
+ * What routers on the way have told of outer packets that were too big (RFC 1191, RFC 8201): a value of the map
+ * path_mtus, by the backend's address. Written whole.
+ */
+struct ringlb_path_mtu {
+	__u32 mtu;
+	__u32 until; /* stamp from which on it does not count any more */
+} __attribute__((aligned(8)));
+_Static_assert(sizeof(struct ringlb_path_mtu) == 8, "ringlb_path_mtu");
+#define RINGLB_MAX_PATH_MTUS 4096u
+#define RINGLB_PATH_MTU_SECONDS 600u
+#define RINGLB_PATH_MTU_MIN4 576u  /* less is not believed: RFC 1191 allows 68, which would serve an attacker alone */
+#define RINGLB_PATH_MTU_MIN6 1280u /* RFC 8200 */
+
+/* Answers about packets that can't go on, at most so many a second on each CPU: the only value of the map answer_rate. */
+#define RINGLB_ANSWERS_A_SECOND 1000u
+struct ringlb_answer_rate {
+	__u64 second; /* jiffies / hz */
+	__u64 given;  /* in it */
+};
 
 /*
  * An entry of the flow table, one for a 5-tuple: what its established connection uses, and what a SYN seen since would

@@ -54,14 +54,14 @@ def map_delete(fd, key):
     _bpf(_MAP_DELETE, struct.pack("<IIQQ", fd, 0, _address(key), 0), "BPF_MAP_DELETE_ELEM")
 
 
-def _possible_cpus():
+def possible_cpus():
     with open("/sys/devices/system/cpu/possible", encoding="ascii") as f:
         return int(f.read().strip().split("-")[-1]) + 1
 
 
 def map_lookup_percpu(fd, index, words):
     """Sums over CPUs of the u64 words of an element of a per-CPU array."""
-    cpus = _possible_cpus()
+    cpus = possible_cpus()
     values = struct.unpack(f"<{words * cpus}Q", map_lookup(fd, struct.pack("<I", index), words * 8 * cpus))
     return [sum(values[i::words]) for i in range(words)]
 
@@ -147,6 +147,17 @@ class Object:
         for memory in self._mapped.values():
             memory.close()
         self._lib.bpf_object__close(self._object)
+
+
+@contextmanager
+def one_cpu():
+    """Test runs stay on one CPU, and so with its part of per-CPU maps."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 @contextmanager

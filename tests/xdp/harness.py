@@ -99,6 +99,7 @@ class Balancer:
         tables.root(0, key, services, **{"tunnel4": TUNNEL4, "tunnel6": TUNNEL6} | options)
         self.publish(tables)
         self.backends[:] = b"".join(b.encode() for b in backends).ljust(len(self.backends), b"\0")
+        bpf.map_update(self.object.map("answer_rate"), struct.pack("<I", 0), bytes(16 * bpf.possible_cpus()))
         return tables
 
     def run(self, frame, link="lan0", poison=POISON):

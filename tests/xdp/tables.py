@@ -92,12 +92,17 @@ class Backend:
     address: str
     next_hop: int = 0
     stamp: int = 0
+    mtu: int = 0
+
+    def key(self):
+        """Of the map path_mtus."""
+        return mapped(self.address)
 
     def encode(self):
         a = ipaddress.ip_address(self.address)
         outer = struct.pack("<BBHHHBBH4s", 0x45, 0, 0, 0, 0x40, 64, 0, 0, a.packed) if a.version == 4 else b""
-        return struct.pack("<QIHBB16sHH28x", self.next_hop, self.stamp, 1, 1 | (a.version == 6) << 1, 0,
-                           mapped(self.address), ones_sum(outer), 0)
+        return struct.pack("<QIHBB16sHHIHH20x", self.next_hop, self.stamp, 1, 1 | (a.version == 6) << 1, 0,
+                           mapped(self.address), ones_sum(outer), self.mtu, 0, self.mtu, 0)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from tables import GUE_PORT
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
 from tables import position, source_position
+from test_forward import aged
 
 CLIENT = {4: "198.51.100.7", 6: "2001:db8:1::7"}
 VIP = {4: "192.0.2.10", 6: "2001:db8::10"}
@@ -95,7 +96,8 @@ def test_frame(attached, way, protocol):
     (family, port), (pool, forward) = way, WAYS[way]
     link, outer = pool[:4], int(pool[-1])
     header = IP(src=CLIENT[4], dst=VIP[4], tos=4) if family == 4 else IPv6(src=CLIENT[6], dst=VIP[6], tc=4)
-    packet = header / (TCP if protocol == PROTO_TCP else UDP)(sport=999, dport=port) / b"payload"
+    request = header / (TCP if protocol == PROTO_TCP else UDP)(sport=999, dport=port) / b"payload"
+    packet = aged(request)
     sent, number, label = packet, 4 if family == 4 else 41, position(
         KEY, CLIENT[family], VIP[family], 999, port, protocol)
     inner = Raw(bytes(packet))
@@ -105,7 +107,7 @@ def test_frame(attached, way, protocol):
         sent = IP(src=TUNNEL4, dst=POOLS[pool], id=0, flags="DF", tos=4, proto=number) / inner
     elif forward != "l2":
         sent = IPv6(src=TUNNEL6, dst=POOLS[pool], tc=4, fl=label & 0xfffff, nh=number, hlim=64) / inner
-    action, out = bpf.test_run(attached.prog, bytes(Ether() / packet), attached.ifindex, POISON)
+    action, out = bpf.test_run(attached.prog, bytes(Ether() / request), attached.ifindex, POISON)
     assert action == (bpf.XDP_TX if link == "lan0" else bpf.XDP_REDIRECT)
     assert out.hex() == bytes(Ether(src=mac_of(link), dst=neighbour_mac(link)) / sent).hex()
 

@@ -111,6 +111,26 @@ class Flows:
         self.tracked = bool(answer["tracked"])
         return to
 
+    def hear(self, port=1000):
+        """Where an ICMP error about a packet of the service goes; nothing is written for it."""
+        client, service = (ipaddress.ip_address(a[self.family]).packed for a in (CLIENT, VIP))
+        rest = struct.pack(">HHI", PORT, port, 7)
+        if self.family == 4:
+            quoted = struct.pack(">BBHIBBH", 0x45, 0, 100, 0, 64, self.protocol, 0) + service + client + rest
+            packet = bytes(12) + b"\x08\x00" + struct.pack(">BBHIBBH", 0x45, 0, 28 + len(quoted), 0, 64, 1, 0) + bytes(
+                [203, 0, 113, 9]) + service + b"\3\4" + bytes(6) + quoted
+        else:
+            quoted = struct.pack(">IHBB", 6 << 28, 60, self.protocol, 64) + service + client + rest
+            packet = bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, 8 + len(quoted), 58, 64) + ipaddress.ip_address(
+                "2001:db8:9::9").packed + service + b"\2\0" + bytes(6) + quoted
+        answer = self.balancer.lookup(packet)
+        before = bytes(self.memory[:BUCKET]), self.counters(), self.stamp(), bytes(self.balancer.backends)
+        verdict, _, out = self.balancer.verdict_of(packet)
+        assert before == (bytes(self.memory[:BUCKET]), self.counters(), self.stamp(), bytes(self.balancer.backends))
+        to = out[5] if verdict == "forwarded" else NOBODY
+        assert answer["backend"] == to
+        return to
+
     def entries(self):
         found = []
         for at in range(0, BUCKET, 32):
@@ -485,3 +505,44 @@ def test_an_exchange_goes_on_with_another_backend(balancer):
     assert flows.send(data=DATA) == THIRD
     flows.ring(PREVIOUS)
     assert flows.send(data=DATA) == THIRD
+
+
+@pytest.mark.parametrize("affinity", [FLOW, SOURCE])
+@pytest.mark.parametrize("family", [4, 6])
+def test_errors_follow_the_flow(balancer, family, affinity):
+    """What is only about a flow opens nothing, refreshes nothing and stamps nothing."""
+    flows = Flows(balancer, family=family, affinity=affinity)
+    assert flows.hear() == PREVIOUS  # nothing is known of it: a flow from before
+    flows.send("S", 100)
+    assert flows.hear() == OWNER  # its opening's
+    flows.send("A", 101)
+    flows.ring(THIRD, PREVIOUS)
+    assert flows.hear() == OWNER  # its established choice
+    flows.send("S", 10**9)
+    assert flows.hear() == OWNER  # and not that of a SYN since
+    assert flows.hear(port=1001) == PREVIOUS
+    flows.down(OWNER)
+    assert flows.hear() == THIRD  # the SYN's, which counts
+
+
+def test_errors_about_a_lost_flow_go_where_its_packets_go(flows):
+    flows.establish()
+    flows.ring(THIRD, PREVIOUS)
+    flows.down(OWNER)
+    assert flows.hear() == THIRD == flows.send("A", 102, DATA)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_errors_follow_exchanges(balancer, family):
+    flows = Flows(balancer, track=ALWAYS, protocol=UDP, family=family, moved=False)
+    assert flows.hear() == OWNER
+    flows.send(data=DATA)
+    flows.ring(THIRD)
+    assert flows.hear() == OWNER and flows.hear(port=1001) == THIRD
+    flows.clock(SETTLE_AFTER + 1)
+    assert flows.hear() == THIRD  # that was silent, and begins anew
+
+
+def test_errors_where_nothing_is_kept(balancer):
+    assert Flows(balancer, track=TRACK_NONE).hear() == OWNER
+    assert Flows(balancer, moved=False).hear() == OWNER
