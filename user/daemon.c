@@ -218,6 +218,7 @@ static void tick(struct daemon *d)
 	if (d->worker.listener < 0)
 		worker_listen(d);
 	daemon_snapshot_tick(d);
+	worker_watch(d);
 	tell_supervisor(d);
 }
 

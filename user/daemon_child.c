@@ -15,6 +15,7 @@
 #include "listener.h"
 
 #define RESTART_MS 1000u
+#define SILENT_MS 10000u       /* a worker that is not heard of for so long hangs */
 #define RESULTS_MAX (4u << 20) /* bytes of a message of results */
 #define FILES 4096u
 #define PACKETS_AT_ONCE 64
@@ -83,6 +84,7 @@ void worker_start(struct daemon *d)
 	close(stream[1]);
 	close(packets[1]);
 	w->restart = NEVER;
+	w->heard = d->now;
 	w->packets = packets[0];
 	wire_init(&w->stream, stream[0], RESULTS_MAX);
 	daemon_poll(d, w->stream.fd, false);
@@ -145,11 +147,17 @@ void worker_ended(struct daemon *d)
 }
 
 /* It is gone, or says what it must not: another one takes its place. */
-static void give_up(struct daemon *d)
+static void give_up(struct daemon *d, const char *what)
 {
 	hang_up(d);
 	d->worker.restart = d->now + RESTART_MS;
-	log_line(LOG_LEVEL_ERROR, "the worker ended: no check and no page for a second");
+	log_line(LOG_LEVEL_ERROR, "the worker %s: no check and no page for a second", what);
+}
+
+void worker_watch(struct daemon *d)
+{
+	if (d->worker.stream.fd >= 0 && d->now - d->worker.heard >= SILENT_MS)
+		give_up(d, "hangs, another one takes its place");
 }
 
 static void take_results(void *context, enum wire_type type, const void *data, size_t length)
@@ -169,11 +177,12 @@ void worker_stream(struct daemon *d)
 	struct wire *w = &d->worker.stream;
 	int err = wire_read(w, take_results, d);
 
+	d->worker.heard = d->now;
 	daemon_say_health(d);
 	if (!err)
 		err = wire_flush(w);
 	if (err)
-		give_up(d);
+		give_up(d, "ended");
 	else
 		daemon_poll(d, w->fd, wire_waiting(w) > 0);
 }
@@ -185,7 +194,7 @@ void worker_say(struct daemon *d, enum wire_type type, const char *text)
 	if (w->fd < 0)
 		return;
 	if (wire_send(w, type, text, strlen(text)))
-		give_up(d);
+		give_up(d, "ended");
 	else
 		daemon_poll(d, w->fd, wire_waiting(w) > 0);
 }
@@ -330,7 +339,7 @@ void worker_packet(struct daemon *d)
 		if (err == -EAGAIN)
 			return;
 		if (err) {
-			give_up(d);
+			give_up(d, "ended");
 			return;
 		}
 		if (want.kind == WIRE_WANT_SNAPSHOT)

@@ -21,6 +21,7 @@ struct worker {
 	int channel;        /* to it */
 	struct wire stream; /* -1: no worker */
 	int packets;
+	uint64_t heard;   /* of it, when */
 	uint64_t restart; /* when there is to be another */
 	int listener;     /* bound, or -1 */
 	char *listens;    /* status_listen that it is bound to, or that can't be bound; NULL: none */
@@ -117,6 +118,7 @@ void worker_stop(struct daemon *d);
 void worker_ended(struct daemon *d);  /* a child of this process ended */
 void worker_stream(struct daemon *d); /* something came, or can go */
 void worker_packet(struct daemon *d);
+void worker_watch(struct daemon *d);  /* every second: one that hangs is replaced */
 void worker_checks(struct daemon *d); /* they may be others */
 void worker_listen(struct daemon *d); /* likewise the place to listen at */
 void worker_say(struct daemon *d, enum wire_type type, const char *text);

@@ -17,8 +17,11 @@ enum wire_type {
 	/* to the worker: {"config": text of a configuration (without its key), "targets": [[key, number of pool, address]]} */
 	WIRE_CHECKS,
 	WIRE_SNAPSHOT, /* to the worker: snapshot.h */
-	WIRE_RESULTS,  /* from the worker: struct wire_result, any number of them */
+	/* from the worker: struct wire_result, any number of them; none where there was none for WIRE_BEAT_MS */
+	WIRE_RESULTS,
 };
+
+#define WIRE_BEAT_MS 1000u
 
 #define WIRE_REASON 128u
 struct wire_result {

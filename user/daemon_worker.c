@@ -28,6 +28,7 @@ struct worker_self {
 	struct listener *listener;
 	struct wire_result result[RESULTS];
 	size_t results;
+	uint64_t said;  /* when the last went out */
 	char *snapshot; /* the last, for a listener that comes later */
 	size_t snapshot_length;
 	uint64_t snapshot_at; /* when it came */
@@ -50,8 +51,12 @@ static void poll_for(struct worker_self *s, int fd, bool write)
 
 static void send_results(struct worker_self *s)
 {
-	if (s->results)
+	uint64_t now = now_ms();
+
+	if (s->results || now - s->said >= WIRE_BEAT_MS) {
 		s->err = wire_send(&s->stream, WIRE_RESULTS, s->result, s->results * sizeof(*s->result));
+		s->said = now;
+	}
 	s->results = 0;
 	if (!s->err)
 		poll_for(s, s->stream.fd, wire_waiting(&s->stream) > 0);
@@ -208,12 +213,12 @@ static void take_packets(struct worker_self *s)
 static int timeout(const struct worker_self *s)
 {
 	uint64_t now = now_ms(), next = probe_engine_next(s->engine);
-	int wait = next == PROBE_NEVER ? -1 : next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+	int wait = next <= now ? 0 : next - now > WIRE_BEAT_MS ? (int)WIRE_BEAT_MS : (int)(next - now);
 	int served = s->listener ? listener_timeout(s->listener) : -1;
 
 	if (s->asked)
 		served = s->asked + PATIENCE_MS <= now ? 0 : (int)(s->asked + PATIENCE_MS - now);
-	return served >= 0 && (wait < 0 || served < wait) ? served : wait;
+	return served >= 0 && served < wait ? served : wait;
 }
 
 static void loop(struct worker_self *s)

@@ -86,6 +86,21 @@ def test_the_process_that_makes_workers_is_killed(lab, nginx):
     assert summary["ok"] and not summary["failed"], summary
 
 
+@pytest.mark.full
+def test_the_worker_hangs(lab, nginx):
+    """Checks that nobody makes any more must not look like backends that are well."""
+    with daemon(lab, config(lab, CHECK)) as d:
+        worker = until(d.worker, 5, "a worker")
+        d.wait_log("runs")
+        os.kill(worker, signal.SIGSTOP)
+        nginx["b2"].bad()
+        d.wait_log("the worker hangs", 20)
+        d.wait_log("b2 .* is down", 5)
+        assert d.worker() not in (None, worker) and not os.path.exists(f"/proc/{worker}/exe")
+        nginx["b2"].well()
+        d.wait_log("b2 .* is up")
+
+
 def metrics(lab):
     """Counters by name and labels, and the text."""
     text = get(lab, "/metrics")
