@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The demo: every step of it succeeds, and nothing stays behind, also where it is interrupted."""
+"""The demo: every step of it succeeds, and nothing stays behind, also where it is interrupted; and the page's picture."""
 import os
 import pathlib
 import signal
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.full
 
 def left():
     run = [pathlib.Path("/run/netns"), pathlib.Path("/run/ringlb-lab")]
-    return sorted(str(p) for d in run if d.is_dir() for p in d.glob("demo*"))
+    return sorted(str(p) for d in run if d.is_dir() for p in [*d.glob("demo*"), *d.glob("picture*")])
 
 
 def start():
@@ -40,3 +40,12 @@ def test_interrupted(moment):
         os.killpg(demo.pid, signal.SIGINT)
         demo.communicate(timeout=60)
     assert demo.returncode == 130 and not left()
+
+
+def test_picture(tmp_path):
+    """A daemon's own page, in a browser that has nothing to complain of."""
+    pytest.importorskip("selenium.webdriver")
+    done = subprocess.run([TOP / "scripts/picture.py", tmp_path / "status.png"], capture_output=True, text=True,
+                          timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "status.png").read_bytes().startswith(b"\x89PNG") and not left()
