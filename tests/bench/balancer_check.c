@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFUSED_AT_MOST 20 /* one packet of so many: flows that TABLE_FLOWS had no room for */
+#define REFUSED_AT_MOST 10 /* one packet of so many: flows that TABLE_FLOWS had no room for */
 
 void balancer_table(struct balancer *b, enum table_state state)
 {

@@ -56,14 +56,15 @@ def command_line():
     return options
 
 
-def machine():
+def machine(options):
     """The figure that says where and how the others were made."""
     info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = re.search(r"^model name\s*: (.*)$", info, re.M)
     return {**figures.figure("machine", "CPUs", [os.cpu_count()]), "model": model[1] if model else platform.machine(),
             "kernel": platform.release(),
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "command": " ".join(["scripts/bench.sh", *sys.argv[1:]]), "load": round(os.getloadavg()[0], 2)}
+            "command": " ".join(["scripts/bench.sh", *options.parts]),
+            "rounds": options.rounds, "load": round(os.getloadavg()[0], 2)}
 
 
 def run_native(parts, options):
@@ -103,7 +104,7 @@ def main():
         old = figures.load(options.against) if options.against else None
     except (OSError, ValueError) as error:
         sys.exit(f"scripts/bench.sh: --against: {error}")
-    where = machine()
+    where = machine(options)
     print(f"{where['date']}, {where['value']:g} x {where['model']}, Linux {where['kernel']}\n"
           f"command: {where['command']}\n", flush=True)
     found, held = run_parts(options)
