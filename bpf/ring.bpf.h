@@ -15,16 +15,9 @@
 #define RANK_POINTS 8
 #define SEARCH_ROUNDS 23 /* a bucket has less than 2^23 points: 4 * RINGLB_MAX_POINTS in the whole table */
 
-/*
- * Index of the first point of [low, high) at points_off that is not below key; high is the sentinel's, which never is.
- * A global function: the verifier looks at it once, and not for every way that leads to it.
- */
-__noinline int search_long_bucket(__u32 points_off, __u32 key, __u32 low, __u32 high)
+/* Index of the first point of [low, high) at points_off that is not below key; high is the sentinel's, which never is. */
+static __always_inline __u32 search_bucket(const void *t, __u32 points_off, __u32 key, __u32 low, __u32 high)
 {
-	const struct ringlb_tables *t = tables_again();
-
-	if (!t)
-		return low;
 	for (int i = 0; i < SEARCH_ROUNDS && low < high; i++) {
 		__u32 middle = low + (high - low) / 2;
 		const __u32 *point = table_at(t, points_off + (__u64)middle * sizeof(*point));
@@ -39,9 +32,20 @@ __noinline int search_long_bucket(__u32 points_off, __u32 key, __u32 low, __u32 
 	return low;
 }
 
-/* Finds the point that has the position: *at is its index, *point the point. */
+/* The same as a global function: the verifier looks at it once, and not for every way that leads to it. */
+__noinline int search_long_bucket(__u32 points_off, __u32 key, __u32 low, __u32 high)
+{
+	const struct ringlb_tables *t = tables_again();
+
+	return t ? search_bucket(t, points_off, key, low, high) : low;
+}
+
+/*
+ * Finds the point that has the position: *at is its index, *point the point. `apart`, a constant, says whether long
+ * buckets are searched in the global function.
+ */
 static __always_inline bool ring_search(const void *t, const struct ringlb_service *s, __u32 position, __u32 *at,
-					__u32 *point)
+					__u32 *point, bool apart)
 {
 	__u32 key = position << s->bits;
 	const __u32 *index = table_at(t, s->index_off + ((__u64)position >> (32 - s->bits)) * sizeof(*index));
@@ -63,7 +67,8 @@ static __always_inline bool ring_search(const void *t, const struct ringlb_servi
 		*point = points[rank];
 		return true;
 	}
-	*at = search_long_bucket(s->points_off, key, index[0] + RANK_POINTS, index[1] - 1);
+	*at = apart ? (__u32)search_long_bucket(s->points_off, key, index[0] + RANK_POINTS, index[1] - 1) :
+		      search_bucket(t, s->points_off, key, index[0] + RANK_POINTS, index[1] - 1);
 	points = table_at(t, s->points_off + (__u64)*at * sizeof(*points));
 	if (!points)
 		return false;
@@ -81,12 +86,12 @@ static __always_inline __u32 table_backend(const void *t, const struct ringlb_se
 	return owner ? *owner : TABLE_FAULT;
 }
 
-/* Fills in owner and moved; *at is the arc's place in the table. */
-static __always_inline void find_owner(struct choice *c, __u32 *at)
+/* Fills in owner and moved; *at is the arc's place in the table. `apart`: see ring_search. */
+static __always_inline void find_owner(struct choice *c, __u32 *at, bool apart)
 {
 	__u32 bits = c->service->bits, point;
 
-	if (!ring_search(c->tables, c->service, c->position, at, &point)) {
+	if (!ring_search(c->tables, c->service, c->position, at, &point, apart)) {
 		c->owner = TABLE_FAULT;
 		return;
 	}

@@ -42,7 +42,7 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 	if (!c->service->bits)
 		return RINGLB_VERDICT_DROPPED_NO_BACKEND;
 	find_position(c, p);
-	find_owner(c, &at);
+	find_owner(c, &at, true);
 	c->backend = c->owner;
 	c->previous = c->owner;
 	if (unlikely(keeps_flows(c)))

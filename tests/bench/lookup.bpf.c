@@ -40,7 +40,7 @@ static __always_inline __u32 in_ring(__u32 position)
 	if (!c.tables || which >= BENCH_RINGS)
 		return RINGLB_NO_BACKEND;
 	c.service = &look.ring[which];
-	find_owner(&c, &at);
+	find_owner(&c, &at, false);
 	return c.owner;
 }
 
