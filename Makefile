@@ -47,6 +47,7 @@ BSKEL := $(patsubst %.bpf.c,$(B)/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 SERVE := $(B)/asan/tests/listener/serve
 NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash) $(B)/tests/bench/traffic/traffic
 PROBE := $(B)/tests/net/probe_driver
+FUZZ  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/fuzz/*.c))
 KERNELS := 6.1 6.12
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -59,13 +60,13 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: all $(UNIT:%=$(B)/asan/%) ## what is quick of the unit tests, with ASan and UBSan, and of the command line; no privileges, under 10 s
 	$(Q)tests/run --quick unit lint cli
 
-TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
+TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(B)/tests/fuzz/packets $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
 test: $(TESTS) ## check, the listener, the kernel's test runs of packets, network namespaces; root
-	$(Q)tests/run unit lint cli listener priv xdp net placement
+	$(Q)tests/run unit lint cli listener priv xdp fuzz net placement
 
 # Last, the machines that are emulated: they leave little to what runs beside them.
 test-full: $(TESTS) $(KERNELS:%=$(B)/vm/%/vmlinuz) ## test, and what takes long: other kernels, too; root
-	$(Q)tests/run --full unit lint cli listener priv xdp net placement
+	$(Q)tests/run --full unit lint cli listener priv xdp fuzz net placement
 	$(Q)tests/run --full vm
 
 lint: ## style, static checks, layers and licences; builds with -Werror
@@ -163,6 +164,10 @@ $(B)/tests/bench/bench: LDFLAGS += $(addprefix -Wl$(comma)--wrap=,plan_make enco
 $(B)/tests/bench/bench: $(BENCH) $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ -lpthread $(LDLIBS) -o $@
+
+$(B)/tests/fuzz/packets: $(FUZZ) $(B)/libringlb.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(B)/vm/%/vmlinuz: tests/vm/kernel.sh
 	$(say) KERNEL $(@D)
