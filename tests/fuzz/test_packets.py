@@ -11,7 +11,8 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 TOP = HERE.parents[1]
 BUILD = TOP / os.environ.get("BUILD", "build")
-MUST_END = ("forwarded", "passed_no_service", "passed_not_ip", "dropped_malformed", "dropped_no_backend")
+MUST_END = ("forwarded", "passed_no_service", "passed_not_ip", "passed_icmp", "dropped_malformed", "dropped_no_backend",
+            "answered_echo", "answered_ttl")
 
 
 @pytest.fixture(scope="module")
