@@ -81,8 +81,9 @@ static void advise_mtu(struct netlink *nl, const struct state *s, const struct n
 			diag_warning(
 				d, "mtu", "",
 				"pool %s: a packet of %u bytes from %s does not fit the way to backend %s (MTU %u on %s) with "
-				"its outer header of %u bytes: raise the MTU of %s and of the links behind it to %u, or give "
-				"the clients' route to the service an MTU of %u",
+				"its outer header of %u bytes: clients are told of it, and hang where something on their way "
+				"keeps that from them; raise the MTU of %s and of the links behind it to %u, or give the "
+				"clients' route to the service an MTU of %u",
 				s->pool[i].name, largest, in, b->name, h->route.mtu, name, outer, name, largest + outer,
 				h->route.mtu - outer);
 		}

@@ -165,6 +165,15 @@ static uint64_t next_hop_word(const struct nexthop *h)
 	return mac << 16 | h->slot;
 }
 
+/* What a router has told of stays while it is the smaller one: the data plane knows for how long. */
+static void write_mtu(struct ringlb_backend *b, uint32_t route)
+{
+	uint16_t mtu = route > UINT16_MAX ? UINT16_MAX : (uint16_t)route;
+
+	b->route_mtu = mtu;
+	b->mtu = b->path_mtu && b->path_mtu < mtu ? b->path_mtu : mtu;
+}
+
 void nexthops_write(struct datapath *dp, const struct state *s, const struct nexthops *hops)
 {
 	uint32_t count;
@@ -177,7 +186,7 @@ void nexthops_write(struct datapath *dp, const struct state *s, const struct nex
 
 			if (!h || !h->has_route || b->index >= count)
 				continue;
-			backend[b->index].mtu = h->route.mtu > UINT16_MAX ? UINT16_MAX : (uint16_t)h->route.mtu;
+			write_mtu(&backend[b->index], h->route.mtu);
 			if (!h->error) /* else what was known stays: better than nothing */
 				__atomic_store_n(&backend[b->index].next_hop,
 						 h->route.local ? RINGLB_OUTPUT_LOCAL : next_hop_word(h),

@@ -114,6 +114,21 @@ static void cell_health(struct report *r, const struct state_backend *b)
 		out_cell(r->out, OUT_WARN, "%s %s ago", name, out_seconds_text(r->silent, age));
 }
 
+/* Of packets to the backend, the outer header included: what counts, and what of that a router on the way told. */
+static void report_mtu(struct report *r, const struct state_backend *b)
+{
+	const struct ringlb_backend *k = &r->kernel[b->index];
+
+	if (k->mtu)
+		out_integer(r->out, "mtu", k->mtu);
+	else
+		out_string(r->out, "mtu", NULL);
+	if (k->path_mtu)
+		out_integer(r->out, "path_mtu", k->path_mtu);
+	else
+		out_string(r->out, "path_mtu", NULL);
+}
+
 static void report_backend(struct report *r, const struct state_backend *b, uint64_t length)
 {
 	bool up = b->state == BACKEND_UP, takes = backend_takes_flows(b);
@@ -131,6 +146,7 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 	out_integer(o, "points", backend_points(b));
 	out_real(o, "share", share(length));
 	last_old_packet(r, b);
+	report_mtu(r, b);
 	if (up)
 		out_string(o, "safe_to_remove_in", NULL);
 	else
@@ -182,6 +198,20 @@ static void report_moving(struct report *r, const struct state_pool *p, uint64_t
 	}
 	if (said)
 		out_text(o, "\n");
+}
+
+static void report_path_mtus(struct report *r, const struct state_pool *p)
+{
+	for (size_t i = 0; i < p->backends; i++) {
+		const struct ringlb_backend *k = &r->kernel[p->backend[i].index];
+
+		if (k->path_mtu && k->path_mtu < k->route_mtu)
+			out_text(
+				r->out,
+				"  %s: a router on the way takes packets of %u bytes, outer header included, where the route says "
+				"%u\n",
+				p->backend[i].name, k->path_mtu, k->route_mtu);
+	}
 }
 
 /* Positions of moved arcs that no command has settled yet, though nothing keeps it from doing so. */
@@ -238,6 +268,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 			report_backend(r, &p->backend[j], length[j]);
 	out_table_end(o);
 	report_moving(r, p, moved, can_settle);
+	report_path_mtus(r, p);
 	out_end(o);
 	out_end(o);
 	free(length);
