@@ -19,6 +19,8 @@
 #define RESULTS 256u /* that are sent together */
 #define EVENTS 16
 #define FRESH_MS 900u    /* what is younger is served */
+#define LOOK_MS 60000u   /* how often it is told that checks wait */
+#define WAITED_MS 1000u  /* what is worth a word */
 #define PATIENCE_MS 500u /* after that what is there is served, whatever its age */
 
 struct worker_self {
@@ -28,8 +30,9 @@ struct worker_self {
 	struct listener *listener;
 	struct wire_result result[RESULTS];
 	size_t results;
-	uint64_t said;  /* when the last went out */
-	char *snapshot; /* the last, for a listener that comes later */
+	uint64_t said;   /* when the last went out */
+	uint64_t looked; /* how long checks waited, when */
+	char *snapshot;  /* the last, for a listener that comes later */
 	size_t snapshot_length;
 	uint64_t snapshot_at; /* when it came */
 	uint64_t asked;       /* for another one, when: clients wait for it; 0: they don't */
@@ -210,6 +213,22 @@ static void take_packets(struct worker_self *s)
 	}
 }
 
+static void say_waits(struct worker_self *s, uint64_t now)
+{
+	uint64_t waited;
+
+	if (now - s->looked < LOOK_MS)
+		return;
+	s->looked = now;
+	waited = probe_engine_stats(s->engine).waited_ms;
+	if (waited >= WAITED_MS)
+		log_line(
+			LOG_LEVEL_WARNING,
+			"checks waited up to %llu ms for one of the %u sockets that are in use at once: what ends is noticed "
+			"so much later; longer intervals or shorter timeouts help",
+			(unsigned long long)waited, PROBE_SOCKETS);
+}
+
 static int timeout(const struct worker_self *s)
 {
 	uint64_t now = now_ms(), next = probe_engine_next(s->engine);
@@ -240,6 +259,7 @@ static void loop(struct worker_self *s)
 			}
 		}
 		probe_engine_step(s->engine, now_ms());
+		say_waits(s, now_ms());
 		if (s->asked && now_ms() - s->asked >= PATIENCE_MS)
 			clients_go_on(s, now_ms());
 		if (s->listener && !s->asked)
