@@ -4,8 +4,9 @@
  * id that the server gave it, which the client's packets carry: in the clear, but in short headers without its length.
  *
  * The flow table remembers the backend of a 4-tuple, and that of an id. The 4-tuple is asked first, and teaches ids; an id
- * that is known, else one that names its server, teaches a 4-tuple. Whatever is new enters as an opening, within their
- * share; a second packet, of a kind that a client sends when it has got an answer, establishes it. Initials never do.
+ * that is known, else one that names its server, teaches a 4-tuple. What is new enters as an opening, within their share,
+ * unless the one or the other is established and vouches for it; a second packet, of a kind that a client sends when it has
+ * got an answer, establishes an opening. Initials never establish anything.
  *
  * The client makes up the id of its first Initial; later ones carry the server's, and nothing tells them apart. So an
  * Initial opens a flow only where neither its 4-tuple nor its id is known, and when a moved arc's new flow could not be
@@ -38,18 +39,17 @@ struct quic {
 	__u64 service[2]; /* its address */
 	__u64 id;         /* fingerprint of the connection id; 0: there is none, or none that can be read */
 	__u32 servers;    /* struct ringlb_service.servers_off */
-	__u32 named;      /* the backend that the id, if the server made it, names, or RINGLB_NO_BACKEND */
+	__u16 transport;  /* offset of the UDP header */
 	__be16 service_port;
-	__u16 transport; /* offset of the UDP header */
+	__u16 named;     /* the backend that the id, if the server made it, names, or RINGLB_NO_BACKEND */
 	__u8 cid_length; /* these as in struct ringlb_service */
 	__u8 server_offset;
 	__u8 server_length;
 	__u8 side;
 	__u8 kind;   /* enum quic_kind */
 	__u8 length; /* of the id */
-	__u8 reserved[6];
 };
-_Static_assert(sizeof(struct quic) == 48, "quic");
+_Static_assert(sizeof(struct quic) == 40, "quic");
 
 /* The rest of the UDP header, and what is the same in all versions of QUIC (RFC 8999). */
 struct quic_head {
@@ -157,11 +157,12 @@ struct remembered {
 	__u64 established; /* the entry's word */
 	__u32 choice;      /* that counts, or 0 */
 	__u32 tag;         /* of the Initial that opened it; 0: none did, or it is established */
-	__u32 slot;        /* of the entry in its bucket, where it was found */
+	__u8 slot;         /* of the entry in its bucket, where it was found */
 	bool found;
 	bool opening;
 	bool rebound;
 	bool lost; /* what was chosen went down */
+	__u8 reserved[3];
 };
 _Static_assert(sizeof(struct remembered) == 32, "remembered");
 
@@ -208,10 +209,30 @@ __noinline int quic_recall(struct remembered *r, __u32 now)
 }
 
 /*
- * Remembers it as an opening: in a new entry, or in one whose choice does not count any more. Returns whether there was
- * room. `opening` is the entry's word.
+ * What quic_renew() and quic_insert() write: established with QUIC_VOUCHED, else an opening. `opening` is the entry's word
+ * then, and has the choice in its lower half; flags: RINGLB_FLOW_* and that.
  */
-__noinline int quic_note(const struct tracked *f, const struct remembered *r, __u64 opening, __u32 flags)
+#define QUIC_VOUCHED 0x10000u
+
+static __always_inline __u64 noted_established(const struct tracked *f, __u64 opening, __u32 flags)
+{
+	return flags & QUIC_VOUCHED ? deadline(f, f->settle_after) | (__u32)opening :
+				      deadline(f, RINGLB_OPENING_SECONDS);
+}
+
+static __always_inline void write_noted(struct ringlb_flow *e, const struct tracked *f, const struct remembered *r,
+					__u64 opening, __u32 flags)
+{
+	write_word(&e->opening, flags & QUIC_VOUCHED ? 0 : opening);
+	write_word(&e->place, (r->fingerprint >> 32) << 32 | (__u32)f->service << 16 | (flags & 0xffff));
+	if (flags & QUIC_VOUCHED)
+		COUNT_FLOW(established);
+	else
+		COUNT_FLOW(opened);
+}
+
+/* In an entry of its own whose choice does not count any more. Returns whether another packet was not faster. */
+__noinline int quic_renew(const struct tracked *f, const struct remembered *r, __u64 opening, __u32 flags)
 {
 	struct ringlb_flow_bucket *bucket;
 	struct ringlb_flow *e;
@@ -219,26 +240,47 @@ __noinline int quic_note(const struct tracked *f, const struct remembered *r, __
 	if (!f || !r || f->frozen)
 		return 0;
 	bucket = bucket_of(r->fingerprint);
-	if (!bucket)
+	if (!bucket || !f->writes)
+		return bucket != NULL;
+	e = &bucket->flow[r->slot % RINGLB_FLOWS_PER_BUCKET];
+	if (!swap_word(&e->established, r->established, noted_established(f, opening, flags)))
 		return 0;
-	e = r->found ? &bucket->flow[r->slot % RINGLB_FLOWS_PER_BUCKET] : flow_room(bucket, f, true);
-	if (!f->writes || !e)
-		return e != NULL;
-	if (r->found ? !swap_word(&e->established, r->established, deadline(f, RINGLB_OPENING_SECONDS)) :
-		       !flow_claim(e, f))
-		return 0;
-	if (!r->found)
-		write_word(&e->established, deadline(f, RINGLB_OPENING_SECONDS));
-	write_word(&e->opening, opening);
-	write_word(&e->place, (r->fingerprint >> 32) << 32 | (__u32)f->service << 16 | flags);
-	if (!r->found)
-		flow_show(e, r->fingerprint);
-	COUNT_FLOW(opened);
+	write_noted(e, f, r, opening, flags);
 	return 1;
 }
 
-/* A packet of this kind (enum quic_kind) came that agrees. Returns whether that establishes it. */
-__noinline int quic_confirm(const struct tracked *f, const struct remembered *r, __u32 kind)
+/* In a new entry. Returns whether there is room. */
+__noinline int quic_insert(const struct tracked *f, const struct remembered *r, __u64 opening, __u32 flags)
+{
+	struct ringlb_flow_bucket *bucket;
+	struct ringlb_flow *e;
+
+	if (!f || !r)
+		return 0;
+	bucket = bucket_of(r->fingerprint);
+	if (!bucket)
+		return 0;
+	e = flow_room(bucket, f, !(flags & QUIC_VOUCHED));
+	if (!e || !f->writes)
+		return e != NULL;
+	if (!flow_claim(e, f))
+		return 0;
+	write_word(&e->established, noted_established(f, opening, flags));
+	write_noted(e, f, r, opening, flags);
+	flow_show(e, r->fingerprint);
+	return 1;
+}
+
+static __always_inline bool note(const struct tracked *f, const struct remembered *r, __u64 opening, __u32 flags)
+{
+	return r->found ? quic_renew(f, r, opening, flags) : quic_insert(f, r, opening, flags);
+}
+
+/*
+ * A packet of this kind (enum quic_kind) came that agrees. An opening becomes established by the right kind, where
+ * `vouched`. Returns whether it is established, and so vouches for what else the packet shows; not for an Initial's.
+ */
+__noinline int quic_confirm(const struct tracked *f, const struct remembered *r, __u32 kind, bool vouched)
 {
 	struct ringlb_flow_bucket *bucket;
 	struct ringlb_flow *e;
@@ -249,11 +291,11 @@ __noinline int quic_confirm(const struct tracked *f, const struct remembered *r,
 	if (!bucket)
 		return 0;
 	e = &bucket->flow[r->slot % RINGLB_FLOWS_PER_BUCKET];
-	if (!r->opening || kind == QUIC_LONG || kind == QUIC_SHORT) {
+	if (!r->opening || (vouched && (kind == QUIC_LONG || kind == QUIC_SHORT))) {
 		flow_refresh(e, f, r->established, r->choice);
 		if (r->opening)
 			write_word(&e->opening, 0);
-		return r->opening;
+		return kind != QUIC_BEGINS;
 	}
 	if (is_expired(r->established, f->now + RINGLB_OPENING_SECONDS))
 		swap_word(&e->established, r->established, deadline(f, RINGLB_OPENING_SECONDS));
@@ -321,76 +363,104 @@ static __always_inline void stamp_quic(const struct tracked *f, const struct qui
 		stamp_old(&elsewhere);
 }
 
-/* Remembers the 4-tuple; where a flow that opens can't be, it goes where its later packets will go. rebound: its id said where. */
+/*
+ * Remembers the 4-tuple; where a flow that opens can't be, it goes where its later packets will go. rebound: its id said
+ * where; vouched: an id that is established did.
+ */
 static __always_inline void learn_tuple(struct tracked *f, const struct quic *q, const struct remembered *tuple,
-					__u32 choice, bool opens, bool rebound)
+					bool opens, bool rebound, bool vouched)
 {
-	__u64 opening = choice;
+	__u64 opening = f->backend < RINGLB_NO_BACKEND ? choice_of(f->backend) : 0;
+	__u32 flags;
 
+	if (!opening || q->kind == QUIC_OTHER)
+		return;
 	if (opens)
 		opening |= (__u64)((__u32)q->id ? (__u32)q->id : 1) << 32;
-	if (!quic_note(f, tuple, opening, rebound ? RINGLB_FLOW_REBOUND : 0) && !rebound && opens_quic(q) && f->moved)
+	flags = (rebound ? RINGLB_FLOW_REBOUND : 0) | (vouched ? QUIC_VOUCHED : 0);
+	if (!note(f, tuple, opening, flags) && !rebound && opens_quic(q))
 		refuse_quic(f);
 }
 
-/* Ids of the server that name one are not learned: they say it themselves, or contradict what is known. */
-static __always_inline void learn_id(const struct tracked *f, const struct quic *q, const struct remembered *id,
-				     bool from_server)
+/*
+ * Remembers the id; returns whether it can vouch for the 4-tuple. Ids of the server that name one are not learned: they
+ * say it themselves, or contradict what is known.
+ */
+static __always_inline bool learn_id(const struct tracked *f, const struct quic *q, const struct remembered *id,
+				     bool from_server, bool vouched)
 {
 	__u32 choice = choice_of(f->backend);
 
 	if (!q->id || !choice || (from_server && q->named < RINGLB_NO_BACKEND))
-		return;
+		return false;
 	if (!id->choice)
-		quic_note(f, id, choice, RINGLB_FLOW_REBOUND);
+		note(f, id, choice, RINGLB_FLOW_REBOUND | (vouched && q->kind != QUIC_BEGINS ? QUIC_VOUCHED : 0));
 	else if (id->choice == choice)
-		quic_confirm(f, id, q->kind);
+		return quic_confirm(f, id, q->kind, vouched);
+	return false;
+}
+
+/*
+ * Whether a 4-tuple's entry is not of the connection that the packet is of: nothing has confirmed it yet, and the id is
+ * another backend's, or the entry is an Initial's, which nobody has answered. Whoever forges a packet diverts none so.
+ */
+static __always_inline bool is_of_another(const struct quic *q, const struct remembered *tuple,
+					  const struct remembered *id)
+{
+	if (!tuple->choice || !tuple->opening || id->choice == tuple->choice)
+		return false;
+	return (id->choice && !id->opening) || (tuple->tag && q->kind == QUIC_SHORT);
+}
+
+/* Where a packet goes that the flow table knows nothing of; returns whether it opens a flow. */
+static __always_inline bool choose_anew(struct tracked *f, const struct quic *q, bool lost)
+{
+	bool opens = opens_quic(q) && !was_refused(f);
+
+	f->backend = opens || lost ? f->owner : unknown_flow(f);
+	return opens;
 }
 
 /* Fills in backend and known. Returns 0. */
 __noinline int keep_quic_in_table(struct tracked *f, struct quic *q)
 {
+	bool by_tuple, of_another, named, opens = false, rebound, vouches;
 	struct remembered tuple = {}, id = {};
-	bool rebound, established = false, of_another, opens = false, from_server;
-	__u32 choice;
 
 	if (!f || !q)
 		return 0;
-	if (f->track == RINGLB_TRACK_NONE) {
-		f->backend = q->kind != QUIC_BEGINS && q->named < RINGLB_NO_BACKEND ? q->named : f->owner;
+	named = q->kind != QUIC_BEGINS && q->named < RINGLB_NO_BACKEND;
+	f->backend = named ? q->named : f->owner;
+	if (f->track == RINGLB_TRACK_NONE)
 		return 0;
-	}
 	tuple.fingerprint = f->fingerprint;
 	quic_recall(&tuple, f->now);
 	id.fingerprint = q->id;
 	if (q->id)
 		quic_recall(&id, f->now);
-	/* Its connection has no answer yet: an Initial that somebody forged diverts no connection from before. */
-	of_another = tuple.tag && q->kind == QUIC_SHORT && id.choice != tuple.choice;
-	choice = tuple.choice && !of_another ? tuple.choice : id.choice;
-	f->known = choice;
-	if (!choice && q->kind != QUIC_BEGINS && q->named < RINGLB_NO_BACKEND)
-		choice = choice_of(q->named);
-	rebound = choice && (of_another || !tuple.choice);
-	if (choice) {
-		f->backend = choice & 0xffff;
-	} else {
-		opens = opens_quic(q) && !was_refused(f);
-		f->backend = opens || tuple.lost ? f->owner : unknown_flow(f);
-		choice = f->backend < RINGLB_NO_BACKEND ? choice_of(f->backend) : 0;
-	}
+	of_another = is_of_another(q, &tuple, &id);
+	by_tuple = tuple.choice && !of_another;
+	of_another &= tuple.tag != 0; /* else it is a stray's, and given to this one */
+	rebound = by_tuple ? tuple.rebound : id.choice || named;
+	f->known = by_tuple || id.choice;
+	if (f->known)
+		f->backend = (by_tuple ? tuple.choice : id.choice) & 0xffff;
+	else if (!named)
+		opens = choose_anew(f, q, tuple.lost);
 	if (tuple.lost && f->writes)
 		COUNT_FLOW(lost_backend);
-	if (tuple.choice && !of_another) {
-		rebound = tuple.rebound;
-		established = quic_confirm(f, &tuple, q->kind);
-	} else if (!of_another && choice && q->kind != QUIC_OTHER) {
-		learn_tuple(f, q, &tuple, choice, opens, rebound);
+	if (by_tuple) {
+		vouches = quic_confirm(f, &tuple, q->kind, true);
+		learn_id(f, q, &id, q->kind != QUIC_BEGINS || q->named == f->backend, vouches);
+		if (vouches && tuple.tag)
+			forget_made_up(tuple.tag);
+	} else {
+		vouches = id.choice && learn_id(f, q, &id, q->kind != QUIC_BEGINS, false);
+		if (!of_another)
+			learn_tuple(f, q, &tuple, opens, rebound, vouches);
+		if (!id.choice)
+			learn_id(f, q, &id, q->kind != QUIC_BEGINS, false);
 	}
-	from_server = q->kind != QUIC_BEGINS || (tuple.choice && q->named == f->backend);
-	learn_id(f, q, &id, from_server);
-	if (established && tuple.tag)
-		forget_made_up(tuple.tag);
 	stamp_quic(f, q, rebound);
 	return 0;
 }
