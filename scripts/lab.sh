@@ -38,7 +38,7 @@ udp_ports="53 5353"
 
 usage() {
 	cat <<TXT
-Usage: scripts/lab.sh up [--backends N] [--two]   make the hosts client, lb, b1 to bN (default 3) and their servers
+Usage: scripts/lab.sh up [--backends N] [--two | --far]   make the hosts client, lb, b1 to bN (default 3), their servers
        scripts/lab.sh down                         remove all of it; nothing to remove is fine
        scripts/lab.sh exec HOST COMMAND...         run COMMAND on HOST, with build/ringlb in its PATH
        scripts/lab.sh recreate HOST [INTERFACE]    remove an interface of HOST and make it anew, as a driver's reload does
@@ -159,6 +159,34 @@ route_to_client() { # HOST INTERFACE
 	ip -n "$lab-$1" route add fd77::100/128 dev "$2" mtu 1500
 }
 
+# Everybody's way to far goes through r.
+make_far() { # N
+	local host
+	make_host r net/ipv4/ip_forward=1 net/ipv6/conf/all/forwarding=1 net/ipv4/conf/{all,default}/send_redirects=0
+	make_cable r eth0 br0 1600
+	add_addresses r eth0 0 200
+	make_host far net/ipv4/conf/all/arp_ignore=1 net/ipv4/conf/all/arp_announce=2
+	ip -n "$lab-r" link add eth1 mtu 1400 type veth peer name eth0 mtu 1400 netns "$lab-far"
+	ip -n "$lab-r" link set eth1 up
+	ip -n "$lab-far" link set eth0 up
+	ip -n "$lab-r" address add 10.88.0.1/24 dev eth1
+	ip -n "$lab-r" address add fd88::1/64 dev eth1 nodad
+	ip -n "$lab-far" address add 10.88.0.100/24 dev eth0
+	ip -n "$lab-far" address add fd88::100/64 dev eth0 nodad
+	ip -n "$lab-far" route add default via 10.88.0.1 advmss 1460
+	ip -n "$lab-far" route add default via fd88::1 advmss 1440
+	ip -n "$lab-r" route add 192.0.2.0/24 via 10.77.0.1
+	ip -n "$lab-r" route add 2001:db8::/64 via fd77::1
+	for host in lb client $(seq -f b%g "$1"); do
+		ip -n "$lab-$host" route add 10.88.0.0/24 via 10.77.0.200 mtu 1500
+		ip -n "$lab-$host" route add fd88::/64 via fd77::200 mtu 1500
+	done
+	start_server far
+	for host in 10.88.0.100 fd88::100; do
+		on client "$top/tests/lab/client.py" "$host" 80 >/dev/null || die "the client cannot reach far at $host"
+	done
+}
+
 make_all() { # N NET
 	local i
 	mount -t bpf ringlb-lab "$dir/bpf"
@@ -199,11 +227,12 @@ check_reach() { # N NET
 }
 
 cmd_up() {
-	local backends=3 net=0
+	local backends=3 net=0 far=0
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--backends) backends=${2:-} && shift ;;
 		--two) net=1 ;;
+		--far) far=1 ;;
 		*) misuse ;;
 		esac
 		shift
@@ -215,7 +244,9 @@ cmd_up() {
 	mkdir "$dir/bpf"
 	trap undo EXIT
 	trap 'exit 130' INT TERM
+	[ "$net$far" != 11 ] || die "--far goes without --two"
 	make_all "$backends" "$net"
+	[ "$far" = 0 ] || make_far "$backends"
 	echo "lab $lab: client, lb, b1 to b$backends; try: scripts/lab.sh exec client curl -s http://10.77.$net.11/"
 }
 

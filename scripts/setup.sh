@@ -20,7 +20,7 @@ packages() {
 	[[ $1 == demo ]] && return
 	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev openssl \
 		bird2 haproxy iputils-ping jq keepalived libmemcached-tools netcat-openbsd libnginx-mod-stream nginx-light \
-		ngtcp2-client ngtcp2-server prometheus python3-pytest python3-scapy python3-yaml redis-server tcpdump
+		ngtcp2-client ngtcp2-server prometheus python3-pytest python3-scapy python3-yaml redis-server tcpdump traceroute
 	[[ $1 == test ]] && return
 	echo chromium chromium-driver fonts-dejavu-core python3-selenium
 	echo debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A real server that answers with its name: HTTP over TCP, and UDP, on IPv4 and IPv6.
 
+  GET /bytes/N -> N bytes, no name
   GET  -> "NAME\n"                          the connection stays open unless the client says Connection: close
   POST -> "NAME BYTES SHA256\n"             of the body, so that a client can check an upload
   UDP  -> "NAME " and the datagram, from the address it was sent to
@@ -16,7 +17,8 @@ import os
 import socket
 import struct
 
-BODY_LIMIT = 1 << 26
+BODY_LIMIT = 1 << 27
+PIECE = bytes(range(256)) * 1024
 
 
 async def read_request(reader):
@@ -35,12 +37,24 @@ async def read_request(reader):
     return method, path, headers, await reader.readexactly(length)
 
 
+async def send_bytes(writer, length):
+    writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode())
+    while length:
+        piece = PIECE[:length]
+        writer.write(piece)
+        await writer.drain()
+        length -= len(piece)
+
+
 def tcp_handler(name):
     async def handle(reader, writer):
         client = writer.get_extra_info("peername")
         try:
             while (request := await read_request(reader)) is not None:
-                method, _, headers, body = request
+                method, path, headers, body = request
+                if method == "GET" and path.startswith("/bytes/"):
+                    await send_bytes(writer, int(path.rpartition("/")[2]))
+                    continue
                 text = name
                 if method == "POST":
                     text += f" {len(body)} {hashlib.sha256(body).hexdigest()}"

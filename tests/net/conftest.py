@@ -37,11 +37,12 @@ def service_text(address, port, protocol="tcp"):
 
 
 class Lab:
-    def __init__(self, suffix, backends, two=False):
+    def __init__(self, suffix, backends, two=False, far=False):
         self.name = f"t{os.getpid()}{suffix}"
         self.dir = pathlib.Path("/run/ringlb-lab") / self.name
         self.backends = backends
         self.two = two
+        self.far = far
         self.net = 1 if two else 0
         self.env = {**os.environ, "RINGLB_LAB": self.name}
         self.config_file = self.dir / "ringlb.yaml"
@@ -52,7 +53,8 @@ class Lab:
                        start_new_session=args[0] == "down")
 
     def up(self):
-        self.lab("up", "--backends", str(self.backends), *(["--two"] if self.two else []))
+        self.lab("up", "--backends", str(self.backends), *(["--two"] if self.two else []),
+                 *(["--far"] if self.far else []))
 
     def argv(self, host, argv):
         return [TOP / "scripts/lab.sh", "exec", host, *map(str, argv)]
@@ -135,7 +137,7 @@ class Lab:
 
     def reset(self):
         """Takes off whatever a test left, without the program that is tested."""
-        for host in ["lb"] + [f"b{i}" for i in range(1, self.backends + 1)]:
+        for host in ["lb"] + ["far"] * self.far + [f"b{i}" for i in range(1, self.backends + 1)]:
             for directory in (self.dir / "bpf" / host, self.dir / host / "state", self.dir / host / "run"):
                 for entry in directory.iterdir() if directory.exists() else ():
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
