@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 
 import harness
 import pytest
-from tables import ABI, QUIC, UDP, VERDICTS, Backend, Service, mapped, siphash13
+from scapy.packet import Raw
+from tables import QUIC, UDP, Backend, Service, mapped, siphash13
 from test_flows import ALWAYS, CLIENT, MOVED, NOBODY, OPENING, PORT, SETTLE_AFTER, TRACK_NONE, VIP, Flows, frame_of
+from test_icmp import answer_of, error
+from test_icmp import frame_of as error_frame
 
 KEY = harness.KEY
 ONE, TWO, THREE = 1, 2, 3
@@ -447,5 +450,19 @@ def test_other_services_look_at_no_ids(large):
     assert flows.balancer.lookup(frame_of(4, UDP, B, "", 0, short(Y)))["backend"] == TWO
 
 
-def test_the_contract():
-    assert "quic_refused" in ABI and VERDICTS[0] == "forwarded"
+@pytest.mark.parametrize("family,name", [(4, "too big"), (4, "unreachable"), (6, "too big"), (6, "unreachable")])
+def test_icmp_errors_go_by_the_4_tuple(large, family, name):
+    """The quoted packet's id is of the client's making, whatever it looks like. Nothing is learned, or held."""
+    flows = Quic(large, family=family)
+    flows.connect()
+    flows.ring(TWO, THREE)
+    flows.connect(B, Z, W, TWO)
+    flows.clock(1)
+    before = flows.all()[:3], flows.stamp()
+    for port, backend in ((A, ONE), (B, TWO), (C, THREE)):
+        quoted = answer_of(family, UDP, port)
+        quoted[Raw].load = short(Y)
+        verdict, _, out = large.verdict_of(error_frame(error(family, name, quoted)))
+        assert (verdict, out[5]) == ("forwarded", backend)
+    after = flows.all()[:3], flows.stamp()
+    assert before[0][:2] == after[0][:2] and before[1] == after[1]

@@ -40,6 +40,7 @@ class World:
         self.flows = Quic(balancer, buckets=buckets, cid_length=cid_length, settle_after=SETTLE_AFTER)
         self.owner, self.previous = 1, None
         self.connections = {}
+        self.used = set()
         self.rebinds = rebinds
         self.rebound = self.refused = self.settled = 0
 
@@ -66,8 +67,10 @@ class World:
     def id(self):
         return self.rng.randbytes(8)
 
-    def port(self):
-        return self.rng.choice([p for p in range(1000, 65000, 7) if p not in self.connections])
+    def port(self, fresh=False):
+        port = self.rng.choice([p for p in range(1000, 65000, 7) if p not in (self.used if fresh else self.connections)])
+        self.used.add(port)
+        return port
 
     def open(self):
         port, made_up = self.port(), self.id()
@@ -87,10 +90,11 @@ class World:
         assert self.flows.packet(connection.port, kind(cid)) == connection.backend, connection
 
     def rebind(self, connection):
+        """To where nobody was: a 4-tuple that is remembered of another connection wins."""
         if connection.step < len(STEPS) - 1:
             return
         del self.connections[connection.port]
-        connection.port = self.port()
+        connection.port = self.port(fresh=True)
         self.connections[connection.port] = connection
         self.rebound += 1
         self.go_on(connection)
