@@ -19,7 +19,7 @@ SETTLE_AFTER = 60
 REFUSED, REFUSED_BYTES = OUTPUTS + 64 * OUTPUT + 16, 2 * 512  # struct ringlb_tables.quic_refused
 FULL = bool(os.environ.get("RINGLB_FULL"))
 ROUNDS = 3000 if FULL else 300
-SEEDS = range(20 if FULL else 2)
+SEEDS = range(8 if FULL else 2)
 STEPS = (initial, initial, handshake, handshake, short)
 
 
