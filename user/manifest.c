@@ -54,6 +54,8 @@ static void health_write(json_t *o, const struct state_backend *b)
 		json_object_set_new(o, "use", json_string(use_name[b->use]));
 	if (b->withheld)
 		json_object_set_new(o, "withheld", json_integer(b->withheld));
+	if (b->reason)
+		json_object_set_new(o, "reason", name_write(b->reason));
 }
 
 static json_t *backend_write(const struct state_backend *b)
@@ -151,11 +153,12 @@ static bool fits_u32(json_int_t value)
 
 static int health_read(json_t *o, struct state_backend *b)
 {
-	const char *health = health_status_name(HEALTH_UNCHECKED), *use = use_name[HEALTH_USED];
+	const char *health = health_status_name(HEALTH_UNCHECKED), *use = use_name[HEALTH_USED], *reason = NULL;
 	json_int_t withheld = 0;
 
-	if (json_unpack(o, "{s?s, s?s, s?I}", "health", &health, "use", &use, "withheld", &withheld) || withheld < 0 ||
-	    withheld > BACKEND_WHOLE)
+	if (json_unpack(o, "{s?s, s?s, s?I, s?s}", "health", &health, "use", &use, "withheld", &withheld, "reason",
+			&reason) ||
+	    withheld < 0 || withheld > BACKEND_WHOLE)
 		return -EINVAL;
 	for (b->health = HEALTH_UNCHECKED; strcmp(health_status_name(b->health), health); b->health++)
 		if (b->health == HEALTH_DOWN)
@@ -164,6 +167,7 @@ static int health_read(json_t *o, struct state_backend *b)
 		if (b->use == HEALTH_CUT)
 			return -EINVAL;
 	b->withheld = (uint32_t)withheld;
+	b->reason = reason ? name_read(reason) : NULL;
 	return 0;
 }
 

@@ -42,6 +42,7 @@ static bool take_health(const struct plan_input *in, const struct state_pool *ol
 			const struct state_backend *was, struct state_backend *b)
 {
 	const struct health_backend *h = NULL;
+	const char *reason = NULL;
 
 	if (!c->check || b->state == BACKEND_MAINT)
 		return false;
@@ -52,15 +53,20 @@ static bool take_health(const struct plan_input *in, const struct state_pool *ol
 		b->health = h->status;
 		b->use = h->use;
 		b->withheld = BACKEND_WHOLE - (uint32_t)(h->factor * BACKEND_WHOLE + 0.5);
+		/* Later failures may be others: what took it down stays. */
+		reason = was && was->health == HEALTH_DOWN && was->reason ? was->reason : h->reason;
 	} else if (was && was->state != BACKEND_MAINT && was->state != BACKEND_LEAVING) {
 		b->health = was->health == HEALTH_UNCHECKED ? HEALTH_UP : was->health;
 		b->use = was->use;
 		b->withheld = was->withheld;
+		reason = was->reason;
 	} else if (old && in->watched) {
 		b->health = HEALTH_DOWN;
 		b->use = HEALTH_WAITS;
 		return true;
 	}
+	if (b->health == HEALTH_DOWN && reason && *reason)
+		b->reason = xstrdup(reason);
 	return false;
 }
 
@@ -171,9 +177,7 @@ void plan_backends(const struct plan_input *in, const struct state *planned, con
 			continue;
 		leaving = backend_copy(&old->backend[i]);
 		leaving.state = BACKEND_LEAVING;
-		leaving.health = HEALTH_UNCHECKED;
-		leaving.use = HEALTH_USED;
-		leaving.withheld = 0;
+		backend_forget_health(&leaving);
 		continue_from(in, c, &old->backend[i], &leaving);
 		if (leaving.cut || (in->cut && old->backend[i].state != BACKEND_LEAVING))
 			backend_clear(&leaving);

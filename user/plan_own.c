@@ -71,9 +71,7 @@ static void join_backends(const struct plan *p, const struct plan_input *in, con
 		b = &next->backend[next->backends++];
 		*b = backend_copy(was);
 		b->state = BACKEND_LEAVING;
-		b->health = HEALTH_UNCHECKED;
-		b->use = HEALTH_USED;
-		b->withheld = 0;
+		backend_forget_health(b);
 		b->since = since;
 	}
 	free(cut);

@@ -88,6 +88,7 @@ static void report_health(struct report *r, const struct state_backend *b)
 	struct out *o = r->out;
 
 	out_string(o, "health", health_status_name(b->health));
+	out_string(o, "reason", b->reason);
 	out_string(o, "use", use[b->use]);
 	out_boolean(o, "stale", stale(r, b));
 	if (stale(r, b) && r->silent != UINT32_MAX)
@@ -161,6 +162,7 @@ static void report_backend(struct report *r, const struct state_backend *b, uint
 	cell_health(r, b);
 	out_cell(o, takes || !up ? OUT_PLAIN : OUT_WARN, "%u", backend_points(b));
 	out_cell(o, OUT_PLAIN, "%.2f %%", 100 * share(length));
+	out_cell(o, OUT_BAD, "%s", b->reason ? b->reason : "");
 	out_row(o);
 }
 
@@ -230,9 +232,8 @@ static uint64_t settles_now(const struct report *r, const struct config_pool *c,
 
 static void report_pool(struct report *r, const struct config_pool *c, const struct state_pool *p)
 {
-	static const char *const head[] = {
-		"backend", "address", "weight", "zone", "state", "health", "points", "share"
-	};
+	static const char *const head[] = { "backend", "address", "weight", "zone", "state",
+					    "health",  "points",  "share",  "why" };
 	uint64_t *length = xcalloc(p->backends + 1, sizeof(*length)), points = 0;
 	uint64_t can_settle = settles_now(r, c, p), moved = arcs_moved(&p->arcs) - can_settle;
 	struct out *o = r->out;
@@ -254,7 +255,7 @@ static void report_pool(struct report *r, const struct config_pool *c, const str
 		out_text(o, ", %u vnodes, %llu points", c->vnodes, (unsigned long long)points);
 	out_text(o, "%s\n", points ? "" : " (no backend takes flows: packets are dropped)");
 	out_array(o, "backends");
-	out_table(o, "llrlllrr");
+	out_table(o, "llrlllrrl");
 	for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
 		out_head(o, "%s", head[i]);
 	/* In the file's order; those that have left it come last. */

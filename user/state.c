@@ -16,6 +16,7 @@ void backend_clear(struct state_backend *b)
 	free(b->name);
 	free(b->identity);
 	free(b->zone);
+	free(b->reason);
 }
 
 void state_pool_clear(struct state_pool *p)
@@ -177,7 +178,17 @@ struct state_backend backend_copy(const struct state_backend *b)
 	copy.name = xstrdup(b->name);
 	copy.identity = xstrdup(b->identity);
 	copy.zone = b->zone ? xstrdup(b->zone) : NULL;
+	copy.reason = b->reason ? xstrdup(b->reason) : NULL;
 	return copy;
+}
+
+void backend_forget_health(struct state_backend *b)
+{
+	b->health = HEALTH_UNCHECKED;
+	b->use = HEALTH_USED;
+	b->withheld = 0;
+	free(b->reason);
+	b->reason = NULL;
 }
 
 bool backend_alive(const struct state_backend *b)

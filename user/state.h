@@ -29,6 +29,7 @@ struct state_backend {
 	/* What its health makes of it: not configuration. All zeros: unchecked, or nothing is known. */
 	enum health_status health;
 	enum health_use use;
+	char *reason;         /* what took it down, for people; NULL: it is not down, or nobody said */
 	uint32_t withheld;    /* millionths of its points that slow start holds back */
 	uint32_t since;       /* drain, leaving: stamp of when it began; else 0 */
 	uint16_t index;       /* in the map backends; RINGLB_NO_BACKEND: not given yet */
@@ -99,6 +100,8 @@ const struct state_pool *state_table(const struct state *s, size_t service);
 bool backend_alive(const struct state_backend *b);
 /* Copies, strings too. */
 struct state_backend backend_copy(const struct state_backend *b);
+/* As one that nobody checks. */
+void backend_forget_health(struct state_backend *b);
 void backend_clear(struct state_backend *b);
 /* Takes part in the ring: gets new flows. And with how many points: 0 where it does not. */
 bool backend_takes_flows(const struct state_backend *b);

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import time
 
@@ -117,6 +118,9 @@ def fall_ill(lab, d, server, illness, reason, get_well):
         took = time.monotonic() - start
         until(lambda: server.host not in set(owners(lab).values()), 2, "no new flow goes there")
         assert health(lab)[server.host] == "down"
+        told = {b["name"]: b["reason"] for b in lab.json("show")["pools"][0]["backends"]}
+        assert re.search(reason, told.pop(server.host)) and set(told.values()) == {None}
+        assert re.search(f"  {server.host} .* down .*{reason}", lab.ringlb("show").stdout)
         # Who asks now gets an answer, whatever the port.
         answers = lab.connect(VIP4, PORT, "30000-30099")
         assert server.host not in answers.values()
