@@ -34,6 +34,9 @@ __attribute__((format(printf, 2, 3))) void bench_wrong(const char *who, const ch
 void bench_plant(void);
 void bench_noticed(const char *who, const char *fault);
 
+/* Of packets, only those are measured whose name has this in it; NULL: all. */
+extern const char *bench_only;
+
 /* place.c */
 void place_enter(void);
 /* Makes a pair of interfaces; packets are looked at on the first, the second is its other end. Numbers from 0. */

@@ -114,7 +114,8 @@ void figures_json(FILE *out)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(list, figure_json(all[i]));
+		if (all[i]->samples)
+			json_array_append_new(list, figure_json(all[i]));
 	if (json_dumpf(list, out, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) || fputc('\n', out) == EOF || fflush(out))
 		bench_die(errno, "writing JSON");
 	json_decref(list);

@@ -25,10 +25,13 @@ static const char usage[] =
 	"Measures, in namespaces of its own, and writes figures as JSON; root. scripts/bench.sh shows them.\n"
 	"PART: packets, lookup, builds, scale, live, commits; without any: all.\n"
 	"  --rounds N     of every figure (21)\n"
+	"  --only TEXT    of packets and scale: only what has this in its name, and the floors\n"
 	"  --ringlb FILE  measures this program instead of the one beside the benchmark\n"
 	"  --self-test    no times: every check once, and once more with planted faults that it must notice\n"
 	"  --sizes        of the program: instructions that the verifier went through, instructions and bytes loaded\n"
 	"Status 1 when a check failed: then the figures are of something that does not work.\n";
+
+const char *bench_only;
 
 static struct {
 	unsigned int count, planted;
@@ -150,9 +153,13 @@ static void run(const bool wanted[PARTS], unsigned int rounds, bool test_only)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "rounds", required_argument, NULL, 'r' }, { "ringlb", required_argument, NULL, 'p' },
-		{ "self-test", no_argument, NULL, 's' },    { "sizes", no_argument, NULL, 'z' },
-		{ "help", no_argument, NULL, 'h' },         { 0 },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "ringlb", required_argument, NULL, 'p' },
+		{ "self-test", no_argument, NULL, 's' },
+		{ "sizes", no_argument, NULL, 'z' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	const char *ringlb = NULL;
 	unsigned int rounds = ROUNDS;
@@ -162,6 +169,8 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'r')
 			rounds = (unsigned int)strtoul(optarg, NULL, 10);
+		else if (c == 'o')
+			bench_only = optarg;
 		else if (c == 'p')
 			ringlb = optarg;
 		else if (c == 's')

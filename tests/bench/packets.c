@@ -227,6 +227,8 @@ void packets_sample(struct packet_cases *p, uint32_t count, bool record)
 		const uint32_t packets = c->most && c->most < count ? c->most : count;
 		double ns;
 
+		if (c->what == BALANCER && bench_only && !strstr(c->figure->name, bench_only))
+			continue;
 		/* Brings what the flows use into the caches, as far as it fits. */
 		packets_run(p, c, packets / 4, false);
 		ns = packets_run(p, c, packets, false);

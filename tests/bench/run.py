@@ -46,6 +46,7 @@ def command_line():
     parser.add_argument("--json", metavar="FILE", help="writes the figures there, too")
     parser.add_argument("--against", metavar="FILE", help="prints what got slower than in that file, beyond the noise")
     parser.add_argument("--ringlb", metavar="PROGRAM", help="packets, scale, live and commits of another build")
+    parser.add_argument("--only", metavar="TEXT", help="packets and scale: only what has this in its name, and floors")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -72,8 +73,9 @@ def run_native(parts, options):
     found, held = [], True
     for part in parts:
         command = [BENCH, "--rounds", str(options.rounds), part]
-        if options.ringlb:
-            command[1:1] = ["--ringlb", options.ringlb]
+        for name in ("ringlb", "only"):
+            if value := getattr(options, name):
+                command[1:1] = [f"--{name}", value]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         held = held and done.returncode == 0
         if done.stdout:
