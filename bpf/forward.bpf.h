@@ -392,7 +392,8 @@ static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const str
 /* What forward() would say of the packet's size and hops, by the next hop as it is known; changes nothing. */
 static __always_inline enum ringlb_verdict foresee(struct xdp_md *ctx, const struct packet *p, struct choice *c)
 {
-	const struct ringlb_backend *b = bpf_map_lookup_elem(&backends, &c->backend);
+	__u32 backend = c->backend;
+	const struct ringlb_backend *b = bpf_map_lookup_elem(&backends, &backend);
 	struct way w = {};
 	__u32 slot;
 

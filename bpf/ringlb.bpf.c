@@ -57,10 +57,12 @@ static __always_inline enum ringlb_verdict steer(struct xdp_md *ctx, struct pack
 {
 	enum ringlb_verdict verdict = choose(ctx, p, c, true);
 	struct ringlb_backend *b;
+	__u32 backend;
 
 	if (verdict != GO_ON)
 		return verdict;
-	b = bpf_map_lookup_elem(&backends, &c->backend);
+	backend = c->backend; /* a pointer to c would keep all of it in memory */
+	b = bpf_map_lookup_elem(&backends, &backend);
 	if (!b)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;
 	verdict = forward(ctx, p, c, b, action);

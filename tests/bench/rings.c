@@ -144,6 +144,16 @@ static void add_cases(bool dependent)
 		add(c, loop, flat);
 }
 
+/* The data plane's headers bring all of its maps along. */
+static void leave_out_maps(void)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, self.skel->obj)
+		if (!bpf_map__is_internal(map) && map != self.skel->maps.tables && map != self.skel->maps.flat)
+			bpf_map__set_autocreate(map, false);
+}
+
 static void rings_load(void)
 {
 	for (unsigned int i = 0; i < BENCH_RINGS; i++)
@@ -152,6 +162,7 @@ static void rings_load(void)
 	self.skel = lookup_bpf__open();
 	if (!self.skel || bpf_map__set_value_size(self.skel->maps.tables, (uint32_t)self.bytes))
 		bench_die(errno, "the look-ups");
+	leave_out_maps();
 	self.skel->rodata->sizes.tables_bound = (uint32_t)self.bytes - RINGLB_TABLES_SLACK;
 	if (lookup_bpf__load(self.skel))
 		bench_die(errno, "the look-ups");
