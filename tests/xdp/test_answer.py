@@ -5,16 +5,16 @@ import struct
 
 import bpf
 import pytest
-from harness import HZ_NEVER, KEY, TUNNEL4, TUNNEL6, mac_bytes, mac_of, neighbour_mac
+from harness import HZ_NEVER, TUNNEL4, TUNNEL6, mac_bytes, mac_of, neighbour_mac
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Timestamp
 from scapy.layers.inet6 import (ICMPv6DestUnreach, ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6, IPv6ExtHdrDestOpt,
                                 IPv6ExtHdrFragment)
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from tables import ANY, GUE, IPIP, L2, LOCAL, Backend, Service, position
+from tables import ANY, IPIP, LOCAL, Backend, Service
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
-from test_forward import HOST, LAN, MODES, ROUTER, TAGS, aged, in_tunnel, link_layer
+from test_forward import HOST, LAN, MODES, ROUTER, TAGS, in_tunnel, link_layer
 from test_icmp import CLIENT, HOP, VIP, answer_of, error, frame_of, ip, ping
 
 WHOLE = [(0xffffffff, 0)]

@@ -5,16 +5,16 @@ import itertools
 
 import bpf
 import pytest
-from harness import KEY, mac_of, neighbour_mac
+from harness import KEY, neighbour_mac
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert, IPOption_Timestamp
 from scapy.layers.inet6 import (ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6MLReport2, ICMPv6ND_NA,
                                 ICMPv6ND_NS, ICMPv6ND_Redirect, ICMPv6PacketTooBig, ICMPv6ParamProblem,
                                 ICMPv6TimeExceeded, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop,
                                 IPv6ExtHdrRouting)
 from scapy.layers.ipsec import AH
-from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
+from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from tables import ANY, GUE, IPIP, L2, SOURCE, Backend, Service, position, source_position
+from tables import ANY, GUE, L2, SOURCE, Backend, Service, position, source_position
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
 from test_forward import HOST, LAN, MODES, ROUTER, TAGS, aged, halves, in_tunnel, link_layer
