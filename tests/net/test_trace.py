@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import CLIENT4, VIP4, VIP6, configuration, pool, service
+from conftest import CLIENT4, CLIENT6, VIP4, VIP6, configuration, pool, service
 
 
 @pytest.fixture
@@ -153,3 +153,12 @@ def test_usage(traced):
 
 def test_not_attached(lab):
     assert "attach" in lab.ringlb("trace", check=1).stderr
+
+
+def test_answers_show_as_they_leave(traced):
+    with trace(traced, "--verdict", "answered_echo") as t:
+        for vip in (VIP4, VIP6):
+            traced.run("client", "ping", "-c", "1", "-W", "5", vip)
+        assert t.end() == 0
+    assert len(t.lines) == 2 and all(line.endswith(": answered_echo") for line in t.lines), t.lines
+    assert f" icmp {VIP4} > {CLIENT4} " in t.lines[0] and f" icmp6 {VIP6} > {CLIENT6} " in t.lines[1], t.lines
