@@ -322,8 +322,9 @@ struct ringlb_answer_rate {
  * the same moment loses or wins. What packets change in an entry they swap, too. User space frees one by writing 0.
  *
  * For a service of QUIC there are entries of 4-tuples, everywhere and not in moved arcs alone, and of connection ids, whose
- * fingerprint is flow_fingerprint_id(). Both begin as openings. `opening` is then the choice and, of a 4-tuple that an
- * Initial has opened, the low 32 bits of that Initial's id's fingerprint (0 is made 1); it is 0 once established.
+ * fingerprint is flow_fingerprint_id(). They begin as openings, where nothing established vouches for them; `opening` is
+ * then the choice and, of a 4-tuple that an Initial has opened, the low 32 bits of that Initial's id's fingerprint (0 is
+ * made 1); it is 0 once established.
  *
  * A choice (incarnation << 16 | backend, backend an index in the map backends) counts only while the backend has that
  * incarnation. Incarnations start at 1, so a choice is never 0.
