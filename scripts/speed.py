@@ -81,7 +81,8 @@ def path(all_):
         for family in FAMILIES:
             f = all_[f"{family} {kind}"]
             cells += [spread(f), f"{f['x_empty']:.2f}"]
-        rows.append([*cells, verdict(all_[f"IPv4 {kind}"]) or verdict(all_[f"IPv6 {kind}"]).replace("≤", "IPv6 ≤")])
+        rows.append([*cells, "; ".join(f"{family} {verdict(all_[f'{family} {kind}'])}" for family in FAMILIES
+                                       if verdict(all_[f"{family} {kind}"]))])
     empty = all_["floor: empty program"]
     rows.insert(0, ["floor: empty program", spread(empty), "1", spread(empty), "1", ""])
     return table(["", "IPv4, ns", "× empty", "IPv6, ns", "× empty", "target"], rows)
@@ -118,8 +119,9 @@ def commits(all_):
     rows = [[step, *(spread(all_[f"commit, {size}: {step}"]) for size in SIZES)] for step in STEPS]
     rows += [[f"memory of the {what}, MB", *(spread(all_[f"commit, {size}: memory of the {what}"]) for size in SIZES)]
              for what in ("command", "maps")]
+    command = all_["commit, 100 x 400: command to new ring"]
     return table(["milliseconds", *(size.replace(" x ", " × ") for size in SIZES)], rows) + (
-        f"\nTarget, command to new ring at 100 × 400: {verdict(all_['commit, 100 x 400: command to new ring'])} ms.\n")
+        f"\nTarget for the command at 100 × 400, in milliseconds: {verdict(command)}.\n")
 
 
 def daemon(all_):

@@ -47,7 +47,11 @@ def command_line():
     parser.add_argument("--against", metavar="FILE", help="prints what got slower than in that file, beyond the noise")
     parser.add_argument("--ringlb", metavar="PROGRAM", help="packets, scale, live and commits of another build")
     parser.add_argument("--only", metavar="TEXT", help="packets and scale: only what has this in its name, and floors")
+    parser.add_argument("--document", action="store_true",
+                        help="all parts; then draws docs/speed.md, its pictures and the README's table anew")
     options = parser.parse_args()
+    if options.document and (options.parts or options.only or options.ringlb):
+        parser.error("--document: of everything, or the documents would have holes")
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     if options.rounds < 1:
@@ -111,12 +115,14 @@ def main():
           f"command: {where['command']}\n", flush=True)
     found, held = run_parts(options)
     figures.print_table(found, sys.stdout)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
+    for path in filter(None, (options.json, held and options.document and ROOT / "docs/speed.json")):
+        with open(path, "w", encoding="utf-8") as file:
             json.dump([where, *found], file, indent=1)
             file.write("\n")
     if not held:
         sys.exit("scripts/bench.sh: checks failed: these are figures of something that does not work")
+    if options.document:
+        subprocess.run([ROOT / "scripts/speed.py"], check=True)
     if old is not None:
         slower = figures.compare(old, found)
         print_slower(slower, options.against)
