@@ -186,3 +186,18 @@ def test_what_the_sweeps_keep(lab):
     assert ask(lab, VIP4, [(port, b"\x40" + cid + bytes(30)) for port, cid in zip(ports, ids)]) == first
     lab.ringlb("backend", "set", "web", first[0], "--state", "maint")
     assert first[0] not in ask(lab, VIP4, [(port + 100, b"\x40" + cid + bytes(30)) for port, cid in zip(ports, ids)])
+
+
+def test_ids_outlive_their_table(lab):
+    """The flow table is replaced by a larger one: from where nobody was before, ids lead where they led."""
+    config = configuration([pool(lab, weights=(1, 1, 1))], [service(VIP4, 53, "udp", affinity="quic", quic={"cid_length": 8})])
+    lab.attach(config)
+    ids = [b"%08d" % port for port in range(32000, 32030)]
+    first = ask(lab, VIP4, [(32000 + i, long_header(2, cid)) for i, cid in enumerate(ids)])
+    assert first == ask(lab, VIP4, [(32000 + i, b"\x40" + cid + bytes(30)) for i, cid in enumerate(ids)])
+    lab.ringlb("backend", "set", "web", "b1", "--state", "drain", "--save")
+    config["pools"][0]["backends"][0]["state"] = "drain"
+    config["flows"] = {"established": 1000000}
+    lab.ringlb("apply", lab.write(config))
+    after = ask(lab, VIP4, [(33000 + i, b"\x40" + cid + bytes(30)) for i, cid in enumerate(ids)])
+    assert after == first and "b1" in first
