@@ -34,18 +34,20 @@ struct {
 
 struct outer {
 	__u64 source[2];
+	__u32 frame;   /* bytes of it, as is_cut() has them */
+	__u32 link;    /* bytes of it before the IP header */
 	__u32 length;  /* of the header, UDP's too */
 	__u32 payload; /* behind the IP header */
 	__u8 protocol;
 	__u8 ecn;
 };
 
-static __always_inline bool parse_outer_ipv4(struct outer *o, void *network, void *end)
+static __always_inline bool parse_outer_ipv4(struct xdp_md *ctx, struct outer *o, void *network, void *end)
 {
 	struct iphdr *ip = network;
 
 	if ((void *)(ip + 1) > end || ip->version != 4 || ip->ihl * 4u != sizeof(*ip) ||
-	    ip->frag_off & bpf_htons(FRAGMENT_MASK) || bpf_ntohs(ip->tot_len) > end - network)
+	    ip->frag_off & bpf_htons(FRAGMENT_MASK) || is_cut(ctx, o->link, bpf_ntohs(ip->tot_len), &o->frame))
 		return false;
 	o->source[0] = 0;
 	o->source[1] = mapped_ipv4(ip->saddr);
@@ -56,11 +58,12 @@ static __always_inline bool parse_outer_ipv4(struct outer *o, void *network, voi
 	return true;
 }
 
-static __always_inline bool parse_outer_ipv6(struct outer *o, void *network, void *end)
+static __always_inline bool parse_outer_ipv6(struct xdp_md *ctx, struct outer *o, void *network, void *end)
 {
 	struct ipv6hdr *ip = network;
 
-	if ((void *)(ip + 1) > end || ip->version != 6 || bpf_ntohs(ip->payload_len) > end - (void *)(ip + 1))
+	if ((void *)(ip + 1) > end || ip->version != 6 ||
+	    is_cut(ctx, o->link, bpf_ntohs(ip->payload_len) + sizeof(*ip), &o->frame))
 		return false;
 	__builtin_memcpy(o->source, &ip->saddr, sizeof(o->source));
 	o->length = sizeof(*ip);
@@ -164,21 +167,24 @@ static __always_inline bool strip(struct xdp_md *ctx, __u32 link, __u32 outer, _
 	return true;
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int decap(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u32 link, zero = 0;
 	struct ringlb_decap_counters *count = bpf_map_lookup_elem(&decap_stats, &zero);
 	__be16 ethertype = parse_link(data, end, &link);
-	struct outer o = { 0 };
+	struct outer o = { .link = link };
+	__u64 frame = end - data;
 	bool drop = false;
 
 	if (!count)
 		return XDP_ABORTED;
+	asm volatile("" : "+r"(frame)); /* or clang subtracts halves of pointers: "32-bit pointer arithmetic" */
+	o.frame = frame;
 	if (ethertype == bpf_htons(ETH_P_IP) ?
-		    !parse_outer_ipv4(&o, data + link, end) :
-		    ethertype != bpf_htons(ETH_P_IPV6) || !parse_outer_ipv6(&o, data + link, end))
+		    !parse_outer_ipv4(ctx, &o, data + link, end) :
+		    ethertype != bpf_htons(ETH_P_IPV6) || !parse_outer_ipv6(ctx, &o, data + link, end))
 		goto pass;
 	if (o.protocol == IPPROTO_UDP && !parse_gue(&o, data + link + o.length, end))
 		goto pass;

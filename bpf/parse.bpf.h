@@ -50,7 +50,7 @@ struct packet {
 	__u8 tos;      /* DSCP and ECN */
 	bool ipv6;
 	__u32 fault;     /* enum ringlb_verdict: GO_ON, or what becomes of the packet if nothing is to be seen closer */
-	__u32 frame;     /* bytes */
+	__u32 frame;     /* bytes; of several buffers those of the first, where the IP packet ends there */
 	__u32 network;   /* offset of the IP header */
 	__u32 transport; /* offset of what follows it, at most MAX_TRANSPORT */
 	__u32 length;    /* of the IP packet, header included; the frame may be longer */
@@ -116,8 +116,21 @@ static __always_inline enum ringlb_verdict parse_ports(struct packet *p, void *t
 	return GO_ON;
 }
 
+/*
+ * Whether the frame ends before a packet of so many bytes that starts at `network` does. *frame is what lies between data
+ * and data_end: of a frame in several buffers the first one, which has all headers that are read. How long the whole is
+ * costs a call, and is asked for only where that is shorter than the packet; *frame is corrected to it then.
+ */
+static __always_inline bool is_cut(struct xdp_md *ctx, __u32 network, __u32 length, __u32 *frame)
+{
+	if (likely(length <= *frame - network))
+		return false;
+	*frame = bpf_xdp_get_buff_len(ctx);
+	return length > *frame - network;
+}
+
 /* A header too short to name a destination is left to the host: nobody can say that it is for a service. */
-static __always_inline enum ringlb_verdict parse_ipv4(struct packet *p, void *network, void *end)
+static __always_inline enum ringlb_verdict parse_ipv4(struct xdp_md *ctx, struct packet *p, void *network, void *end)
 {
 	struct iphdr *ip = network;
 	__u32 header;
@@ -135,7 +148,8 @@ static __always_inline enum ringlb_verdict parse_ipv4(struct packet *p, void *ne
 	p->client[1] = mapped_ipv4(ip->saddr);
 	p->service[0] = 0;
 	p->service[1] = mapped_ipv4(ip->daddr);
-	if (ip->version != 4 || header < sizeof(*ip) || p->length < header || p->length > p->frame - p->network)
+	if (ip->version != 4 || header < sizeof(*ip) || p->length < header ||
+	    is_cut(ctx, p->network, p->length, &p->frame))
 		p->fault = RINGLB_VERDICT_DROPPED_MALFORMED;
 	else if (ip->frag_off & bpf_htons(FRAGMENT_MASK))
 		p->fault = RINGLB_VERDICT_DROPPED_FRAGMENT;
@@ -144,7 +158,7 @@ static __always_inline enum ringlb_verdict parse_ipv4(struct packet *p, void *ne
 	return GO_ON;
 }
 
-static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *network, void *end)
+static __always_inline enum ringlb_verdict parse_ipv6(struct xdp_md *ctx, struct packet *p, void *network, void *end)
 {
 	struct ipv6hdr *ip = network;
 	__u32 payload;
@@ -163,7 +177,7 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct packet *p, void *ne
 	/* On the wire this form means nothing; here it would mean an IPv4 service. */
 	if (unlikely(is_mapped_ipv4(p->service)))
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
-	if (ip->version != 6 || p->length > p->frame - p->network)
+	if (ip->version != 6 || is_cut(ctx, p->network, p->length, &p->frame))
 		p->fault = RINGLB_VERDICT_DROPPED_MALFORMED;
 	else if (ip->nexthdr == IPPROTO_FRAGMENT)
 		p->fault = RINGLB_VERDICT_DROPPED_FRAGMENT;
@@ -215,9 +229,9 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 	p->client_port = 0;
 	p->service_port = 0;
 	if (ethertype == bpf_htons(ETH_P_IP))
-		return parse_ipv4(p, data + p->network, end);
+		return parse_ipv4(ctx, p, data + p->network, end);
 	if (ethertype == bpf_htons(ETH_P_IPV6))
-		return parse_ipv6(p, data + p->network, end);
+		return parse_ipv6(ctx, p, data + p->network, end);
 	return RINGLB_VERDICT_PASSED_NOT_IP;
 }
 

@@ -89,7 +89,7 @@ static __always_inline bool begin(struct choice *c, __u64 *state)
 	return true;
 }
 
-SEC("xdp")
+SEC("xdp.frags")
 int prog(struct xdp_md *ctx)
 {
 	enum ringlb_verdict verdict;
@@ -114,7 +114,7 @@ int prog(struct xdp_md *ctx)
 }
 
 /* Never attached: answers where a packet would go, over the packet itself, and changes nothing. */
-SEC("xdp")
+SEC("xdp.frags")
 int lookup(struct xdp_md *ctx)
 {
 	enum ringlb_verdict verdict;

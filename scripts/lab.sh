@@ -15,6 +15,8 @@
 #     The client's route to the services goes to lb. Backends hold the service addresses on lo and answer the client
 #     directly. Who has a larger MTU than the client has a route to it that says so.
 #
+#  up --mtu N              the client's MTU is N instead of 1500, and everybody else's N + 100
+#
 #  up --two                a balancer with two interfaces
 #
 #      client 10.77.0.100                             b1 10.77.1.11    b2 10.77.1.12 ...
@@ -35,10 +37,12 @@ services4="192.0.2.10 192.0.2.11"
 services6="2001:db8::10 2001:db8::11"
 tcp_ports="22 80 443 8080"
 udp_ports="53 5353"
+mtu=1500 # the client's; kept in $dir/mtu
 
 usage() {
 	cat <<TXT
-Usage: scripts/lab.sh up [--backends N] [--two | --far]   make the hosts client, lb, b1 to bN (default 3), their servers
+Usage: scripts/lab.sh up [--backends N] [--two | --far] [--mtu N]
+                                                   make the hosts client, lb, b1 to bN (default 3), their servers
        scripts/lab.sh down                         remove all of it; nothing to remove is fine
        scripts/lab.sh exec HOST COMMAND...         run COMMAND on HOST, with build/ringlb in its PATH
        scripts/lab.sh recreate HOST [INTERFACE]    remove an interface of HOST and make it anew, as a driver's reload does
@@ -87,11 +91,11 @@ make_cable() { # HOST INTERFACE BRIDGE MTU
 	[ "$1" = lb ] || return 0
 	on sw ethtool -K "$port" tx off >/dev/null
 	# Or ip would leave directories in the first bpffs that it finds.
-	TC_BPF_MNT=$dir/bpf/sw ip -n "$lab-sw" link set dev "$port" xdpdrv obj "$top/$pass" sec xdp
+	TC_BPF_MNT=$dir/bpf/sw ip -n "$lab-sw" link set dev "$port" xdpdrv obj "$top/$pass" sec xdp.frags
 }
 
 make_bridge() { # NAME
-	ip -n "$lab-sw" link add "$1" mtu 1600 type bridge mcast_snooping 0
+	ip -n "$lab-sw" link add "$1" mtu "$((mtu + 100))" type bridge mcast_snooping 0
 	ip -n "$lab-sw" link set "$1" up
 }
 
@@ -142,21 +146,21 @@ stop_server() { # HOST
 make_backend() { # NUMBER NET
 	local host=b$1 address
 	make_host "$host" net/ipv4/conf/all/arp_ignore=1 net/ipv4/conf/all/arp_announce=2
-	make_cable "$host" eth0 "br$2" 1600
+	make_cable "$host" eth0 "br$2" "$((mtu + 100))"
 	add_addresses "$host" eth0 "$2" "$((10 + $1))"
 	for address in $services4; do ip -n "$lab-$host" address add "$address/32" dev lo; done
 	for address in $services6; do ip -n "$lab-$host" address add "$address/128" dev lo nodad; done
 	if [ "$2" = 0 ]; then
 		route_to_client "$host" eth0
 	else
-		ip -n "$lab-$host" route add 10.77.0.0/24 via 10.77.1.1 mtu 1500
-		ip -n "$lab-$host" route add fd77::/64 via fd77:1::1 mtu 1500
+		ip -n "$lab-$host" route add 10.77.0.0/24 via 10.77.1.1 mtu "$mtu"
+		ip -n "$lab-$host" route add fd77::/64 via fd77:1::1 mtu "$mtu"
 	fi
 }
 
 route_to_client() { # HOST INTERFACE
-	ip -n "$lab-$1" route add 10.77.0.100/32 dev "$2" mtu 1500
-	ip -n "$lab-$1" route add fd77::100/128 dev "$2" mtu 1500
+	ip -n "$lab-$1" route add 10.77.0.100/32 dev "$2" mtu "$mtu"
+	ip -n "$lab-$1" route add fd77::100/128 dev "$2" mtu "$mtu"
 }
 
 # Everybody's way to far goes through r.
@@ -194,14 +198,14 @@ make_all() { # N NET
 	make_bridge br0
 	[ "$2" = 0 ] || make_bridge br1
 	make_host lb net/ipv4/ip_forward=1 net/ipv6/conf/all/forwarding=1 net/ipv4/conf/{all,default}/send_redirects=0
-	make_cable lb eth0 br0 1600
+	make_cable lb eth0 br0 "$((mtu + 100))"
 	address_lb eth0
 	if [ "$2" = 1 ]; then
-		make_cable lb eth1 br1 1600
+		make_cable lb eth1 br1 "$((mtu + 100))"
 		address_lb eth1
 	fi
 	make_host client
-	make_cable client eth0 br0 1500
+	make_cable client eth0 br0 "$mtu"
 	add_addresses client eth0 0 100
 	route_to_client lb eth0
 	ip -n "$lab-client" route add 192.0.2.0/24 via 10.77.0.1
@@ -233,15 +237,18 @@ cmd_up() {
 		--backends) backends=${2:-} && shift ;;
 		--two) net=1 ;;
 		--far) far=1 ;;
+		--mtu) mtu=${2:-} && shift ;;
 		*) misuse ;;
 		esac
 		shift
 	done
 	[[ $backends =~ ^[0-9]+$ && $backends -ge 1 && $backends -le 80 ]] || die "--backends takes 1 to 80"
+	[[ $mtu =~ ^[0-9]{4,5}$ && $mtu -ge 1280 && $mtu -le 65000 ]] || die "--mtu takes 1280 to 65000"
 	[ -r "$top/$pass" ] || make -s -C "$top" "$pass" >&2
 	mkdir -p /run/ringlb-lab
 	mkdir "$dir" 2>/dev/null || die "the lab $lab is up already, or was left over: scripts/lab.sh down"
 	mkdir "$dir/bpf"
+	echo "$mtu" >"$dir/mtu"
 	trap undo EXIT
 	trap 'exit 130' INT TERM
 	[ "$net$far" != 11 ] || die "--far goes without --two"
@@ -300,7 +307,8 @@ cmd_recreate() {
 	[ "$host" = lb ] || die "only lb's interfaces can be made anew"
 	[ "$interface" = eth0 ] || net=1
 	ip -n "$lab-$host" link delete "$interface"
-	make_cable "$host" "$interface" "br$net" 1600
+	mtu=$(cat "$dir/mtu")
+	make_cable "$host" "$interface" "br$net" "$((mtu + 100))"
 	address_lb "$interface"
 	[ "$interface" != eth0 ] || route_to_client lb eth0
 }

@@ -136,7 +136,7 @@ bool datapath_shares_flows(const struct datapath *a, const struct datapath *b);
 void datapath_version(const struct datapath *dp, char out[DATAPATH_VERSION]);
 /* Writes this ringlb's version into the header. */
 void datapath_write_version(struct datapath *dp);
-/* Copies the redirect map, where it is not shared. */
+/* Copies the redirect map, which is never shared. 0 or -errno. */
 int datapath_copy_outputs(struct datapath *dp, struct datapath *former);
 /* Writes down what was counted before dp's own maps: what former carries and, if live, what it counted itself. */
 int datapath_carry(struct datapath *dp, const struct datapath *former, bool live);

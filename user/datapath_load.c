@@ -235,7 +235,10 @@ static bool same_size(enum datapath_map map, const struct datapath_sizes *a, con
 	}
 }
 
-/* Gives the object those of former's maps that can go on. */
+/*
+ * Gives the object those of former's maps that can go on. Not the outputs: the kernel keeps a device map to programs of
+ * one kind, either such as take frames of several buffers or such as don't, and former may be of the other kind.
+ */
 static int share(struct ringlb_bpf *skel, const struct datapath_sizes *sizes, const struct datapath *former)
 {
 	struct datapath_sizes were;
@@ -249,7 +252,7 @@ static int share(struct ringlb_bpf *skel, const struct datapath_sizes *sizes, co
 
 		if (!map)
 			err = -ENOENT;
-		else if (same_size(i, sizes, &were))
+		else if (i != DATAPATH_MAP_OUTPUTS && same_size(i, sizes, &were))
 			err = bpf_map__reuse_fd(map, former->map[i]);
 	}
 	return err;

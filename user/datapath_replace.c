@@ -49,8 +49,6 @@ int datapath_copy_outputs(struct datapath *dp, struct datapath *former)
 	const struct ringlb_tables *t = former->tables.base;
 	int err = 0;
 
-	if (datapath_shares(dp, former, DATAPATH_MAP_OUTPUTS))
-		return 0;
 	for (unsigned int i = 0; i < RINGLB_MAX_OUTPUTS && !err; i++) {
 		if (!t->outputs[i].ifindex)
 			continue;

@@ -114,7 +114,7 @@ def switch(place, steered):
     if steered:
         place.interface("ethtool", "-K", "lb-eth0", "tx", "off")
         place.interface("ip", "link", "set", "dev", "lb-eth0", "xdpdrv", "obj",
-                        str(pathlib.Path(__file__).parents[2] / "build/tests/net/pass.bpf.o"), "sec", "xdp")
+                        str(pathlib.Path(__file__).parents[2] / "build/tests/net/pass.bpf.o"), "sec", "xdp.frags")
         place.run("lb", "ringlb", "--quiet", "attach", place.directory / "ringlb.yaml")
     else:
         place.run("lb", "ringlb", "--quiet", "detach")

@@ -37,12 +37,13 @@ def service_text(address, port, protocol="tcp"):
 
 
 class Lab:
-    def __init__(self, suffix, backends, two=False, far=False):
+    def __init__(self, suffix, backends, two=False, far=False, mtu=1500):
         self.name = f"t{os.getpid()}{suffix}"
         self.dir = pathlib.Path("/run/ringlb-lab") / self.name
         self.backends = backends
         self.two = two
         self.far = far
+        self.mtu = mtu  # the client's
         self.net = 1 if two else 0
         self.env = {**os.environ, "RINGLB_LAB": self.name}
         self.config_file = self.dir / "ringlb.yaml"
@@ -54,7 +55,7 @@ class Lab:
 
     def up(self):
         self.lab("up", "--backends", str(self.backends), *(["--two"] if self.two else []),
-                 *(["--far"] if self.far else []))
+                 *(["--far"] if self.far else []), "--mtu", str(self.mtu))
 
     def argv(self, host, argv):
         return [TOP / "scripts/lab.sh", "exec", host, *map(str, argv)]
