@@ -168,6 +168,9 @@ static void take_results(void *context, enum wire_type type, const void *data, s
 	for (size_t at = 0; type == WIRE_RESULTS && length - at >= sizeof(r); at += sizeof(r)) {
 		memcpy(&r, (const char *)data + at, sizeof(r));
 		r.reason[sizeof(r.reason) - 1] = '\0';
+		for (char *c = r.reason; *c; c++) /* for logs and terminals, whoever says it */
+			if ((unsigned char)*c < ' ' || *c == 0x7f)
+				*c = '?';
 		health_result(&d->health, &(struct health_result){ r.key, r.ok != 0, r.latency_us, r.reason }, d->now);
 	}
 }
