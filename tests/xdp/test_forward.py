@@ -95,29 +95,45 @@ def test_forward(balancer, family, protocol, mode, tags, out):
         assert (now[0] - before[0], now[1] - before[1]) == (1, len(frame))
 
 
-@pytest.mark.parametrize("mode", (L2, IPIP), ids=("l2", "ipip"))
+def leaves(mode, packet, dport=443, protocol=PROTO_TCP):
+    """The packet as it leaves towards serve()'s backend."""
+    family = packet.version
+    if mode == "l2":
+        return aged(packet)
+    outer = int(mode[-1])
+    label = position(KEY, CLIENT[family], VIP[family], 40001, dport, protocol)
+    return in_tunnel(packet, outer, LAN[outer].format(0), label, gue=MODES[mode] == GUE)
+
+
+def serve(balancer, family, mode, port, protocol):
+    backend = LAN[family if mode == "l2" else int(mode[-1])].format(0)
+    balancer.configure([Service(VIP[family], port, protocol, WHOLE, forward=MODES[mode])], [Backend(backend)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("tags", TAGS)
 @pytest.mark.parametrize("options", ([IPOption_Router_Alert()], [IPOption_Timestamp(flg=0, timestamp=1)] * 3),
                          ids=("one", "many"))
-def test_ipv4_options(balancer, mode, options):
-    balancer.configure([Service(VIP[4], 443, PROTO_TCP, WHOLE, forward=mode)], [Backend("10.0.0.11")])
+def test_ipv4_options(balancer, mode, tags, options):
+    serve(balancer, 4, mode, 443, PROTO_TCP)
     packet = network(4, options=options) / transport(PROTO_TCP)
-    sent = aged(packet) if mode == L2 else in_tunnel(packet, 4, "10.0.0.11", 0)
-    verdict, _, got = balancer.verdict_of(bytes(Ether(src=ROUTER, dst=HOST) / packet))
+    verdict, _, got = balancer.verdict_of(bytes(link_layer(ROUTER, HOST, TAGS[tags]) / packet))
     assert verdict == "forwarded"
-    assert got.hex() == bytes(Ether(src=HOST, dst=neighbour_mac("lan0")) / sent).hex()
+    expected = link_layer(HOST, neighbour_mac("lan0"), TAGS[tags]) / leaves(mode, packet)
+    assert got.hex() == bytes(expected).hex()
 
 
 @pytest.mark.parametrize("family", (4, 6))
-@pytest.mark.parametrize("outer", (4, 6))
-def test_padding_stays_outside(balancer, family, outer):
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("tags", TAGS)
+def test_padding_stays_outside(balancer, family, mode, tags):
     """The IP length counts, not the frame's: what Ethernet padded is in neither header's length."""
-    backend = LAN[outer].format(0)
-    balancer.configure([Service(VIP[family], 53, PROTO_UDP, WHOLE, forward=IPIP)], [Backend(backend)])
+    serve(balancer, family, mode, 53, PROTO_UDP)
     packet = network(family) / transport(PROTO_UDP, dport=53)
     padding = b"\xee" * 18
-    _, _, got = balancer.verdict_of(bytes(Ether(src=ROUTER, dst=HOST) / packet) + padding)
-    sent = in_tunnel(packet, outer, backend, position(KEY, CLIENT[family], VIP[family], 40001, 53, PROTO_UDP))
-    assert got.hex() == (bytes(Ether(src=HOST, dst=neighbour_mac("lan0")) / sent) + padding).hex()
+    _, _, got = balancer.verdict_of(bytes(link_layer(ROUTER, HOST, TAGS[tags]) / packet) + padding)
+    expected = link_layer(HOST, neighbour_mac("lan0"), TAGS[tags]) / leaves(mode, packet, 53, PROTO_UDP)
+    assert got.hex() == (bytes(expected) + padding).hex()
 
 
 def test_checksum_of_every_length(balancer):
