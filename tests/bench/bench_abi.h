@@ -19,7 +19,7 @@
 
 /* The driver's settings and notes: its global variable `drive`. */
 struct bench_drive {
-	__u64 frame[BENCH_FRAME_IPV6 / 8]; /* of the client; the driver fills in address and port of the flow */
+	__u64 frame[BENCH_FRAME_IPV6 / 8]; /* the driver fills in what the flow has of its own, which is 0 here */
 	__u32 flow, flows;                 /* the flow that comes next, of how many */
 	__u32 left;       /* frame's length as the program under test should leave it, and as the first one comes in */
 	__u32 keep_frame; /* a planted fault: every second frame is what the program made of the one before */

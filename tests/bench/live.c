@@ -93,6 +93,7 @@ static void prepare(enum other_end what, const struct stream *s)
 		.service = (uint32_t)frame[BENCH_SERVICE_AT_IPV4] << 8 | frame[BENCH_SERVICE_AT_IPV4 + 1],
 	};
 	memcpy(drive->frame, frame, sizeof(frame));
+	memset((uint8_t *)drive->frame + BENCH_SERVICE_AT_IPV4, 0, 2);
 	if (what == DROP || what == EMPTY) {
 		const struct bpf_program *prog = what == DROP ? self.driver->progs.floor_drop :
 								self.driver->progs.floor_empty;

@@ -178,6 +178,7 @@ static void prepare(struct packet_cases *p, const struct packet_case *c, struct 
 		.service_mask = balancer_address_mask(c->balancer, s),
 	};
 	memcpy(drive->frame, frame, sizeof(frame));
+	memset((uint8_t *)drive->frame + service_at, 0, 2);
 	if (set_under_test(p->driver, prog))
 		bench_die(errno, "the program under test");
 	if (c->what == BALANCER)

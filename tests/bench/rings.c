@@ -149,9 +149,9 @@ static void leave_out_maps(void)
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, self.skel->obj)
-		if (!bpf_map__is_internal(map) && map != self.skel->maps.tables && map != self.skel->maps.flat)
-			bpf_map__set_autocreate(map, false);
+	bpf_object__for_each_map(map, self.skel->obj) if (!bpf_map__is_internal(map) && map != self.skel->maps.tables &&
+							  map != self.skel->maps.flat)
+		bpf_map__set_autocreate(map, false);
 }
 
 static void rings_load(void)
