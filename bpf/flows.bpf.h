@@ -25,7 +25,10 @@ struct tracked {
 	__u32 backend; /* the answer */
 	__u32 now;     /* stamp */
 	__u32 settle_after;
-	__u32 sequence;
+	union {
+		__u32 sequence; /* of TCP */
+		__u32 servers;  /* this and the next three for QUIC, as in struct ringlb_service */
+	};
 	__u16 transport; /* offset of the transport header */
 	__u16 rest;      /* bytes from there to the end of the packet */
 	__u16 service;   /* index */
@@ -38,7 +41,10 @@ struct tracked {
 	bool writes;
 	bool frozen;  /* nothing new is remembered */
 	bool related; /* not a packet of the flow, but an ICMP error about one */
-	__u8 reserved[5];
+	__u8 cid_length;
+	__u8 server_offset;
+	__u8 server_length;
+	__u8 reserved[2];
 };
 _Static_assert(sizeof(struct tracked) == 64, "tracked");
 

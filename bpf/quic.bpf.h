@@ -15,6 +15,8 @@
 #ifndef RINGLB_QUIC_BPF_H
 #define RINGLB_QUIC_BPF_H
 
+#include <stddef.h>
+
 #include "flows.bpf.h"
 
 #define QUIC_VERSION_1 1u          /* RFC 9000 */
@@ -36,23 +38,19 @@ enum quic_kind {
 
 /* No pointers and no padding: for global functions. */
 struct quic {
-	__u64 service[2]; /* its address */
-	__u64 id;         /* fingerprint of the connection id; 0: there is none, or none that can be read */
-	__u32 servers;    /* struct ringlb_service.servers_off */
-	__u16 transport;  /* offset of the UDP header */
-	__be16 service_port;
-	__u16 named;     /* the backend that the id, if the server made it, names, or RINGLB_NO_BACKEND */
-	__u8 cid_length; /* these as in struct ringlb_service */
-	__u8 server_offset;
-	__u8 server_length;
+	__u64 id;      /* fingerprint of the connection id; 0: there is none, or none that can be read */
+	__u16 named;   /* the backend that the id, if the server made it, names, or RINGLB_NO_BACKEND */
+	__u16 network; /* offset of the IP header */
+	bool ipv6;
 	__u8 side;
 	__u8 kind;   /* enum quic_kind */
 	__u8 length; /* of the id */
 };
-_Static_assert(sizeof(struct quic) == 40, "quic");
+_Static_assert(sizeof(struct quic) == 16, "quic");
 
 /* The rest of the UDP header, and what is the same in all versions of QUIC (RFC 8999). */
 struct quic_head {
+	__be16 service_port;
 	__be16 udp_length;
 	__be16 udp_check;
 	__u8 first;
@@ -106,30 +104,39 @@ static __always_inline bool read_bytes(struct xdp_md *ctx, __u32 at, void *out, 
 	return more < max && !bpf_xdp_load_bytes(ctx, at, out, more + 1);
 }
 
-static __always_inline void read_server(struct xdp_md *ctx, struct quic *q, __u32 id_at)
+static __always_inline void read_server(struct xdp_md *ctx, const struct tracked *f, struct quic *q, __u32 id_at)
 {
 	const struct ringlb_tables *t = tables_again();
 	__be32 number = 0;
 
-	if (!t || !q->servers || q->length != q->cid_length ||
-	    !read_bytes(ctx, id_at + q->server_offset, &number, q->server_length, QUIC_MAX_SERVER_ID))
+	if (!t || !f->servers || q->length != f->cid_length ||
+	    !read_bytes(ctx, id_at + f->server_offset, &number, f->server_length, QUIC_MAX_SERVER_ID))
 		return;
-	q->named = server_find(t, q->servers, bpf_ntohl(number) >> (8 * (QUIC_MAX_SERVER_ID - q->server_length) & 31));
+	q->named = server_find(t, f->servers, bpf_ntohl(number) >> (8 * (QUIC_MAX_SERVER_ID - f->server_length) & 31));
+}
+
+/* The packet's destination, IPv4 mapped. */
+static __always_inline bool read_service(struct xdp_md *ctx, const struct quic *q, __u8 *address)
+{
+	if (q->ipv6)
+		return !bpf_xdp_load_bytes(ctx, q->network + offsetof(struct ipv6hdr, daddr), address, 16);
+	address[10] = address[11] = 0xff;
+	return !bpf_xdp_load_bytes(ctx, q->network + offsetof(struct iphdr, daddr), address + 12, 4);
 }
 
 /* Fills in what the packet says: kind, length, id and named. Returns 0. */
-__noinline int quic_read(struct xdp_md *ctx, struct quic *q)
+__noinline int quic_read(struct xdp_md *ctx, const struct tracked *f, struct quic *q)
 {
 	const struct ringlb_tables *t = tables_again();
 	struct flow_key_id key = {};
 	struct quic_head head;
 	__u32 at, end, length;
 
-	if (!q || !t || bpf_xdp_load_bytes(ctx, q->transport + sizeof(struct udphdr) - 4, &head, sizeof(head)))
+	if (!f || !q || !t || bpf_xdp_load_bytes(ctx, f->transport + sizeof(struct udphdr) - 6, &head, sizeof(head)))
 		return 0;
-	at = q->transport + sizeof(struct udphdr) + 1;
-	end = q->transport + bpf_ntohs(head.udp_length);
-	length = q->cid_length;
+	at = f->transport + sizeof(struct udphdr) + 1;
+	end = f->transport + bpf_ntohs(head.udp_length);
+	length = f->cid_length;
 	q->kind = QUIC_SHORT;
 	if (head.first & QUIC_LONG_HEADER) {
 		q->kind = long_kind(bpf_ntohl(head.version), head.first);
@@ -141,13 +148,14 @@ __noinline int quic_read(struct xdp_md *ctx, struct quic *q)
 	if (q->kind == QUIC_OTHER || !read_bytes(ctx, at, key.id, length, QUIC_MAX_ID))
 		return 0;
 	q->length = length;
-	__builtin_memcpy(key.service, q->service, sizeof(key.service));
-	key.service_port = q->service_port;
+	if (!read_service(ctx, q, key.service))
+		return 0;
+	key.service_port = head.service_port;
 	key.length = length;
 	q->id = flow_fingerprint_id(t->roots[q->side & 1].hash_key, &key);
 	if (q->id <= RINGLB_FLOW_BUSY)
 		q->id = RINGLB_FLOW_BUSY + 1;
-	read_server(ctx, q, at);
+	read_server(ctx, f, q, at);
 	return 0;
 }
 
@@ -469,22 +477,16 @@ static __always_inline void keep_quic(struct xdp_md *ctx, const struct choice *c
 				      struct tracked *f)
 {
 	const struct ringlb_service *s = c->service;
-	struct quic q = {
-		.service = { p->service[0], p->service[1] },
-		.servers = s->servers_off,
-		.named = RINGLB_NO_BACKEND,
-		.service_port = p->service_port,
-		.transport = p->transport,
-		.cid_length = s->cid_length,
-		.server_offset = s->server_offset,
-		.server_length = s->server_length,
-		.side = c->side,
-	};
+	struct quic q = { .named = RINGLB_NO_BACKEND, .network = p->network, .ipv6 = p->ipv6, .side = c->side };
 
+	f->servers = s->servers_off;
+	f->cid_length = s->cid_length;
+	f->server_offset = s->server_offset;
+	f->server_length = s->server_length;
 	if (p->related) /* what an ICMP error quotes was the server's: nothing in it is the client's id */
 		f->writes = false;
 	else
-		quic_read(ctx, &q);
+		quic_read(ctx, f, &q);
 	keep_quic_in_table(f, &q);
 }
 
