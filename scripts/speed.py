@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Draws what documents say about speed anew: scripts/speed.py [FILE]. FILE, as scripts/bench.sh --json writes it with all
-parts, becomes docs/speed.json (which is what is drawn without FILE). The program
-must be built. Between the marks <!-- figures: NAME --> and
-<!-- end --> in docs/speed.md and README.md everything comes from it, and the pictures docs/speed-*.svg, too.
+Draws what documents say about speed anew. FILE, as scripts/bench.sh --json writes it with all parts, becomes
+docs/speed.json; without FILE that is drawn. Between the marks <!-- figures: NAME --> and <!-- end --> in docs/speed.md
+and README.md everything comes from it, and the pictures docs/speed-*.svg, too. The program must be built.
+With --into DIR everything is drawn there, from the documents as they are, and these stay so.
 """
+import argparse
 import pathlib
 import re
 import shutil
@@ -18,6 +19,7 @@ import figures  # noqa: E402
 import placements as ring_compare  # noqa: E402
 
 JSON = ROOT / "docs/speed.json"
+DOCUMENTS = ("docs/speed.md", "README.md")
 MARKS = re.compile(r"(<!-- figures: ([a-z-]+) -->\n).*?(<!-- end -->)", re.S)
 FAMILIES = ("IPv4", "IPv6")
 KINDS = ["for no service", "l2, 1 flow", "l2, 100,000 flows", "l2, 1,000,000 flows", "ipip, 1 flow",
@@ -182,8 +184,7 @@ BLOCKS = {"machine": machine, "path": path, "sizes": sizes, "lookup": lookup, "b
           "commits": commits, "daemon": daemon, "network": network, "placements": placements, "readme": readme}
 
 
-def draw_all(all_):
-    docs = ROOT / "docs"
+def draw_all(all_, docs):
     rows = []
     for kind in [*FLOORS[1:], *KINDS]:
         f = all_[f"IPv4 {kind}"]
@@ -215,14 +216,21 @@ def fill(path_, all_):
 
 
 def main():
-    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
-        sys.exit(__doc__.strip())
-    if len(sys.argv) == 2:
-        shutil.copyfile(sys.argv[1], JSON)
-    all_ = Figures(JSON)
-    draw_all(all_)
-    for name in ("docs/speed.md", "README.md"):
-        fill(ROOT / name, all_)
+    parser = argparse.ArgumentParser(description=__doc__.strip(), formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", metavar="DIR", type=pathlib.Path, default=ROOT)
+    parser.add_argument("file", nargs="?", metavar="FILE", type=pathlib.Path)
+    options = parser.parse_args()
+    docs = options.into / "docs"
+    docs.mkdir(parents=True, exist_ok=True)
+    if options.into != ROOT:
+        for name in DOCUMENTS:
+            shutil.copyfile(ROOT / name, options.into / name)
+    if (options.file or JSON) != docs / "speed.json":
+        shutil.copyfile(options.file or JSON, docs / "speed.json")
+    all_ = Figures(docs / "speed.json")
+    draw_all(all_, docs)
+    for name in DOCUMENTS:
+        fill(options.into / name, all_)
 
 
 if __name__ == "__main__":

@@ -92,3 +92,9 @@ def test_targets_are_held_against():
     assert figures.target_of(times(name, 3.9)) == ("x_empty", 4, True)
     assert figures.target_of(times(name, 4.1)) == ("x_empty", 4, False)
     assert figures.target_of(times("no target", 4.1)) is None
+
+
+def test_documents_say_what_was_measured(tmp_path):
+    subprocess.run([ROOT / "scripts/speed.py", "--into", tmp_path], check=True)
+    for name in ("README.md", "docs/speed.md", "docs/speed-path.svg", "docs/speed-scale.svg", "docs/speed-network.svg"):
+        assert (tmp_path / name).read_text(encoding="utf-8") == (ROOT / name).read_text(encoding="utf-8"), name
