@@ -226,19 +226,27 @@ static __always_inline __u16 checksum_after(__u16 check, __u16 before, __u16 aft
  */
 __noinline int sum_bytes(struct xdp_md *ctx, __u32 from, __u32 length)
 {
+	__u32 chunk[SUM_CHUNK / 4], last;
 	__u64 sum = 0;
 
 	if (length > SUM_CHUNKS * SUM_CHUNK)
 		return -1;
-	for (__u32 i = 0; i < SUM_CHUNKS && length; i++) {
-		__u32 chunk[SUM_CHUNK / 4] = { 0 }, bytes = length < SUM_CHUNK ? length : SUM_CHUNK;
-
-		asm volatile("" : "+r"(bytes)); /* kernel 6.1 forgets bounds that clang takes from elsewhere */
-		if (!bytes || bytes > SUM_CHUNK || bpf_xdp_load_bytes(ctx, from, chunk, bytes))
+	/* Whole ones apart from the rest, so that kernel 6.1 has one way to follow through the loop. */
+	for (__u32 i = 0; i < SUM_CHUNKS && length >= SUM_CHUNK; i++) {
+		if (bpf_xdp_load_bytes(ctx, from, chunk, SUM_CHUNK))
 			return -1;
 		sum = (__u32)bpf_csum_diff(NULL, 0, chunk, SUM_CHUNK, sum);
-		from += bytes;
-		length -= bytes;
+		from += SUM_CHUNK;
+		length -= SUM_CHUNK;
+	}
+	if (length) {
+		__builtin_memset(chunk, 0, sizeof(chunk));
+		last = length - 1;
+		/* It learns no lower bound from "not 0", and forgets bounds that clang takes from elsewhere. */
+		asm volatile("" : "+r"(last));
+		if (last >= SUM_CHUNK || bpf_xdp_load_bytes(ctx, from, chunk, last + 1))
+			return -1;
+		sum = (__u32)bpf_csum_diff(NULL, 0, chunk, SUM_CHUNK, sum);
 	}
 	return sum_of(sum);
 }

@@ -32,12 +32,14 @@ static __always_inline bool is_later_fragment(const struct extensions *e)
 
 /*
  * Goes on to the header behind them; behind a later fragment's header there is none. 0 where there are more than
- * MAX_EXTENSIONS, or the frame ends before.
+ * MAX_EXTENSIONS, or the frame ends before. Unrolled, for clang's loop falls through to its beginning, which kernel 6.1
+ * refuses: "back-edge from insn".
  */
 __noinline int skip_extensions(struct xdp_md *ctx, struct extensions *e)
 {
 	if (!e)
 		return 0;
+#pragma unroll
 	for (int i = 0; i <= MAX_EXTENSIONS; i++) {
 		__u8 *header = (void *)(long)ctx->data + (e->at & MAX_EXTENSION_AT);
 

@@ -200,6 +200,8 @@ static __always_inline __be16 parse_tags(void *data, void *end, __u32 *network)
 	second = is_below(eth->h_proto ^ bpf_htons(ETH_P_8021Q), 1) |
 		 is_below(eth->h_proto ^ bpf_htons(ETH_P_8021AD), 1);
 	second *= VLAN_HEADER;
+	asm volatile("" : "+r"(second)); /* kernel 6.1 has lost the bound: "unbounded min value" */
+	second &= VLAN_HEADER;
 	*network = sizeof(*eth) + VLAN_HEADER + second;
 	eth = (void *)eth + second;
 	return (void *)(eth + 1) > end ? 0 : eth->h_proto;

@@ -35,11 +35,12 @@ struct choice {
  */
 static __always_inline const void *table_at(const void *t, __u64 offset)
 {
-	if (unlikely(offset > sizes.tables_bound))
-		return NULL;
-	/* Else clang adds before it compares: "math between map_value pointer and register with unbounded min value". */
-	asm volatile("" : "+r"(offset));
-	return t + offset;
+	/*
+	 * In C clang may compare one copy of the offset and add another, of which kernel 6.1 then knows no bound: "R9 min
+	 * value is negative". At 0 is the header, which nobody asks for.
+	 */
+	asm volatile("if %0 <= %1 goto +1\n%0 = 0" : "+r"(offset) : "r"((__u64)sizes.tables_bound));
+	return likely(offset) ? t + offset : NULL;
 }
 
 static __always_inline bool is_service(const struct ringlb_service *s, const __u64 address[2], __be16 port,

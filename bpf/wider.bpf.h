@@ -105,10 +105,8 @@ __noinline int prefix_wider(__u32 prefix, __u32 side)
 }
 
 struct service_query {
-	__u32 port; /* as packets have it */
-	__u32 protocol;
-	__u32 side;
-	__u32 flags; /* RINGLB_ROOT_* */
+	__u32 key;  /* port, as packets have it, and protocol << 16 */
+	__u32 side; /* and above its bit RINGLB_ROOT_*: one word, for kernel 6.1 counts each frame's stack in 32 bytes */
 };
 
 /*
@@ -118,25 +116,25 @@ struct service_query {
 static __always_inline __u32 service_among(const struct service_query *q, __u64 high, __u64 low, __u32 kind,
 					   __u32 *mark)
 {
-	__u32 protocol = q->protocol | kind, found = service_probe(high, low, q->port | protocol << 16, q->side);
+	__u32 key = q->key | kind << 16, found = service_probe(high, low, key, q->side);
 
 	if (found & IS_MARK && !*mark)
 		*mark = found & 0xffff;
 	if (found && !(found & IS_MARK))
 		return found;
-	if (!q->protocol)
+	if (!(q->key >> 16))
 		return 0;
-	if (q->flags & RINGLB_ROOT_RANGES) {
-		found = service_in_range(high, low, q->port | protocol << 16, q->side);
+	if (q->side >> 1 & RINGLB_ROOT_RANGES) {
+		found = service_in_range(high, low, key, q->side);
 		if (found)
 			return found;
 	}
-	if (q->flags & RINGLB_ROOT_ANY_PORT) {
-		found = service_probe(high, low, protocol << 16, q->side);
+	if (q->side >> 1 & RINGLB_ROOT_ANY_PORT) {
+		found = service_probe(high, low, key & 0xff0000, q->side);
 		if (found)
 			return found;
 	}
-	if (q->flags & RINGLB_ROOT_ANY_PROTOCOL)
+	if (q->side >> 1 & RINGLB_ROOT_ANY_PROTOCOL)
 		found = service_probe(high, low, kind << 16, q->side);
 	return found & IS_MARK ? 0 : found;
 }
@@ -147,15 +145,15 @@ static __always_inline __u32 service_among(const struct service_query *q, __u64 
  */
 __noinline int service_wider(__u64 high, __u64 low, __u32 key, __u32 side)
 {
-	struct service_query q = { .port = key & 0xffff, .protocol = key >> 16 & 0xff, .side = side & 1 };
+	struct service_query q = { .key = key & 0xffffff, .side = side & 1 };
 	const struct ringlb_tables *t = tables_again();
 	__u32 mark = 0, found, prefix;
 
 	if (!t)
 		return 0;
-	q.flags = t->roots[q.side].flags;
+	q.side |= t->roots[q.side].flags << 1;
 	found = service_among(&q, high, low, 0, &mark);
-	if (found || !(q.flags & RINGLB_ROOT_PREFIXES))
+	if (found || !(q.side >> 1 & RINGLB_ROOT_PREFIXES))
 		return found ? found : mark;
 	prefix = prefix_find(high, low, q.side);
 	for (__u32 i = 0; i < RINGLB_MAX_NESTED && prefix; i++) {
