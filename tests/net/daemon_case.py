@@ -26,6 +26,12 @@ def children(pid):
     return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def cpu(pid):
+    """Seconds of processor time that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Daemon:
     def __init__(self, lab, file):
         self.lab, self.file = lab, file
@@ -64,6 +70,10 @@ class Daemon:
     def stop(self, number=signal.SIGTERM):
         self.send(number)
         return self.process.wait(20)
+
+    def cpu(self):
+        """Of the daemon and its worker."""
+        return cpu(self.process.pid) + cpu(self.worker())
 
     def worker(self):
         """The process that serves and probes; None while there is none."""

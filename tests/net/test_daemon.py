@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -349,9 +350,13 @@ def test_serves_what_is(lab, nginx):
     """Who asks after a silence gets what is true now, and who asks while the daemon hangs what was true."""
     with daemon(lab, config(lab, status_listen="127.0.0.1:9391")) as d:
         until(lambda: get(lab, "/ready/www"), 5, "it serves")
-        time.sleep(2)  # nobody asks
+        with lab.process("lb", "nc", "127.0.0.1", "9391", stdin=subprocess.PIPE):  # says nothing
+            before = d.cpu()
+            time.sleep(2)  # nobody asks
+            assert d.cpu() - before < 0.5
         lab.connect(VIP4, PORT, "32000-32099")
         counted = lab.json("stats")["services"][0]["packets"]
+        time.sleep(1)  # so old it may be
         assert json.loads(get(lab, "/api/v1/stats"))["services"][0]["packets"] == counted
         assert abs(json.loads(get(lab, "/api/v1/status"))["timestamp"] - time.time()) < 2
         d.send(signal.SIGSTOP)
@@ -419,7 +424,10 @@ def test_thousand_backends(lab, nginx):
                                     for i in range(1, 5) for j in range(1, 251)]
     try:
         with daemon(lab, made) as d:
+            until(d.worker, 5, "a worker")
+            before = d.cpu()
             time.sleep(3)
+            assert d.cpu() - before < 2  # 0.5 here; nothing runs in circles
             assert "is down" not in d.log()
             assert len(os.listdir(f"/proc/{d.worker()}/fd")) < 700
             d.clear()
