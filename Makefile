@@ -48,6 +48,7 @@ SERVE := $(B)/asan/tests/listener/serve
 NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest_flood crash) $(B)/tests/bench/traffic/traffic
 PROBE := $(B)/tests/net/probe_driver
 FUZZ  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/fuzz/*.c))
+FUZZLIB := $(B)/libfuzzer/config
 KERNELS := 6.1 6.12
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -65,7 +66,7 @@ test: $(TESTS) ## check, the listener, the kernel's test runs of packets, networ
 	$(Q)tests/run unit lint cli listener priv xdp fuzz net placement
 
 # Last, the machines that are emulated: they leave little to what runs beside them.
-test-full: $(TESTS) $(KERNELS:%=$(B)/vm/%/vmlinuz) ## test, and what takes long: other kernels, too; root
+test-full: $(TESTS) $(FUZZLIB) $(KERNELS:%=$(B)/vm/%/vmlinuz) ## test, and what takes long: other kernels, too; root
 	$(Q)tests/run --full unit lint cli listener priv xdp fuzz net placement
 	$(Q)tests/run --full vm
 
@@ -168,6 +169,12 @@ $(B)/tests/bench/bench: $(BENCH) $(B)/libringlb.a
 $(B)/tests/fuzz/packets: $(FUZZ) $(B)/libringlb.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# What is fuzzed is compiled anew, so that libFuzzer sees the ways through it; the rest comes from the library.
+$(FUZZLIB): tests/libfuzzer/config.c $(wildcard user/config*.c) user/address.c user/diag.c $(B)/libringlb.a
+	$(say) FUZZ $@
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) $(CFLAGS) -O1 $(SANITIZE) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(B)/vm/%/vmlinuz: tests/vm/kernel.sh
 	$(say) KERNEL $(@D)

@@ -23,7 +23,7 @@ packages() {
 		ngtcp2-client ngtcp2-server prometheus python3-pytest python3-scapy python3-yaml redis-server tcpdump traceroute
 	[[ $1 == test ]] && return
 	echo chromium chromium-driver fonts-dejavu-core python3-selenium
-	echo debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils
+	echo libclang-rt-dev debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils
 }
 
 missing() {
