@@ -17,6 +17,7 @@ struct extensions {
 	bool fragment; /* a fragment header was among them, and it is not the whole packet (RFC 6946) */
 	__be16 offset; /* of the fragment, with its flags; 0 where there is none */
 	__u16 reserved;
+	__be32 id; /* of what it is a fragment of */
 };
 
 static __always_inline bool is_extension(__u8 next)
@@ -50,6 +51,7 @@ __noinline int skip_extensions(struct xdp_md *ctx, struct extensions *e)
 			return 0;
 		if (e->next == IPPROTO_FRAGMENT) {
 			e->offset = *(__be16 *)(header + 2) & bpf_htons(FRAGMENT_OFFSET6 | FRAGMENT_MORE6);
+			e->id = *(__be32 *)(header + 4);
 			e->fragment = e->offset;
 			e->at += 8;
 		} else if (e->next == IPPROTO_AH) {

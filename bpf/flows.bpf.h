@@ -40,7 +40,7 @@ struct tracked {
 	bool known; /* the flow table had the answer */
 	bool writes;
 	bool frozen;  /* nothing new is remembered */
-	bool related; /* not a packet of the flow, but an ICMP error about one */
+	bool related; /* not a packet of the flow, but an ICMP error about one, or a part of one */
 	__u8 cid_length;
 	__u8 server_offset;
 	__u8 server_length;
@@ -478,7 +478,7 @@ static __always_inline void keep_flow(struct xdp_md *ctx, struct choice *c, cons
 		.moved = c->moved,
 		.writes = writes,
 		.frozen = c->tables->frozen,
-		.related = p->related,
+		.related = p->related || p->fragment,
 	};
 
 	if (f.fingerprint <= RINGLB_FLOW_BUSY)

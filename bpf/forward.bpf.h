@@ -392,10 +392,9 @@ static __always_inline enum ringlb_verdict forward(struct xdp_md *ctx, const str
 /* What forward() would say of the packet's size and hops, by the next hop as it is known; changes nothing. */
 static __always_inline enum ringlb_verdict foresee(struct xdp_md *ctx, const struct packet *p, struct choice *c)
 {
-	__u32 backend = c->backend;
+	__u32 backend = c->backend, slot;
 	const struct ringlb_backend *b = bpf_map_lookup_elem(&backends, &backend);
 	struct way w = {};
-	__u32 slot;
 
 	if (!b)
 		return RINGLB_VERDICT_DROPPED_INTERNAL;

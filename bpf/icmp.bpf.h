@@ -11,6 +11,7 @@
 #define RINGLB_ICMP_BPF_H
 
 #include "answer.bpf.h"
+#include "fragment.bpf.h"
 
 #define MAX_QUOTE_AT 0x3ffu
 
@@ -153,27 +154,6 @@ __noinline int read_icmp(struct xdp_md *ctx, struct packet *p)
 	return ICMP_ABOUT;
 }
 
-/* The service of the packet that p is about. */
-static __always_inline bool find_related(struct packet *p, const struct packet *about, struct choice *c)
-{
-	__u32 number = service_wider(about->service[0], about->service[1],
-				     about->service_port | (__u32)about->protocol << 16, c->side) &
-		       0xffff;
-	const struct ringlb_service *s = number ? service_at(c->tables, c->root, number) : NULL;
-
-	if (!s || is_mark(s))
-		return false;
-	c->service = s;
-	/* Not as a whole: the verifier knows more of what is left out here than a global function's argument tells it. */
-	__builtin_memcpy(p->client, about->client, sizeof(p->client));
-	p->client_port = about->client_port;
-	p->service_port = about->service_port;
-	p->protocol = about->protocol;
-	p->related = true;
-	forget_transport(s, p);
-	return true;
-}
-
 /* Whether outer headers come from the address. */
 static __always_inline bool is_tunnel_source(const struct ringlb_root *root, const __u64 address[2], bool ipv6)
 {
@@ -218,48 +198,49 @@ static __always_inline void remember_path_mtu(const struct ringlb_tables *t, con
  * next hop on. The message itself goes on to the host, which may want to know it too. Reads the frame anew, so that
  * nobody has to keep anything for it.
  */
-__noinline int learn_path_mtu(struct xdp_md *ctx, __u32 side)
+__noinline int learn_from(struct xdp_md *ctx, struct closer *r)
 {
 	const struct ringlb_tables *t = tables_again();
 	struct icmp_header *icmp;
 	struct quote q = {};
-	struct packet p;
 	__u32 mtu;
 
-	if (!t || parse(ctx, &p) != GO_ON || p.fault != RINGLB_VERDICT_PASSED_PROTOCOL || !is_icmp(&p) ||
-	    !is_tunnel_source(&t->roots[side & 1], p.service, p.ipv6))
+	if (!r || !t || !is_tunnel_source(&t->roots[r->side & 1], r->packet.service, r->packet.ipv6))
 		return 0;
-	icmp = (void *)(long)ctx->data + (p.transport & MAX_TRANSPORT);
+	icmp = (void *)(long)ctx->data + (r->packet.transport & MAX_TRANSPORT);
 	if ((void *)(icmp + 1) > (void *)(long)ctx->data_end)
 		return 0;
-	mtu = told_mtu(icmp, p.ipv6);
-	q.at = p.transport + sizeof(*icmp);
-	q.ipv6 = p.ipv6;
-	if (!mtu || !read_quote(ctx, &q) || !same_address(q.source, p.service) ||
+	mtu = told_mtu(icmp, r->packet.ipv6);
+	q.at = r->packet.transport + sizeof(*icmp);
+	q.ipv6 = r->packet.ipv6;
+	if (!mtu || !read_quote(ctx, &q) || !same_address(q.source, r->packet.service) ||
 	    (q.next != IPPROTO_IPIP && q.next != IPPROTO_IPV6 && q.next != IPPROTO_UDP))
 		return 0;
 	remember_path_mtu(t, q.destination, mtu);
 	return 0;
 }
 
-/* An ICMP message to a service's address. GO_ON: it goes to a backend. */
-static __always_inline enum ringlb_verdict look_at_icmp(struct xdp_md *ctx, struct packet *p, struct choice *c,
-							bool writes)
+/* Of a packet that is the host's. */
+static __always_inline void learn_path_mtu(struct xdp_md *ctx, const struct packet *p, const struct choice *c)
 {
-	struct packet about = *p;
-	int kind = read_icmp(ctx, &about);
+	struct closer r = { .packet = *p, .side = c->side };
+
+	if (is_icmp(p))
+		learn_from(ctx, &r);
+}
+
+/* An ICMP message to a service's address. GO_ON: it goes to a backend. */
+static __always_inline enum ringlb_verdict look_at_icmp(struct xdp_md *ctx, struct closer *r)
+{
+	int kind = read_icmp(ctx, &r->packet);
 
 	if (kind == ICMP_TRUNCATED)
 		return RINGLB_VERDICT_DROPPED_MALFORMED;
-	if (kind == ICMP_ABOUT && find_related(p, &about, c))
-		return GO_ON;
-	if (kind != ICMP_LINK && is_for_any_protocol(c->service))
-		return GO_ON;
-	if (kind == ICMP_ASKS)
-		return RINGLB_VERDICT_ANSWERED_ECHO;
-	if (writes)
-		learn_path_mtu(ctx, c->side);
-	return RINGLB_VERDICT_PASSED_ICMP;
+	if (kind == ICMP_LINK)
+		return RINGLB_VERDICT_PASSED_ICMP;
+	if (kind == ICMP_ABOUT)
+		return find_service_again(r) == GO_ON ? GO_ON : RINGLB_VERDICT_PASSED_ICMP;
+	return any_protocol(r, kind == ICMP_ASKS ? RINGLB_VERDICT_ANSWERED_ECHO : RINGLB_VERDICT_PASSED_ICMP);
 }
 
 #endif

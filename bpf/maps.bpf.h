@@ -90,6 +90,17 @@ struct {
 	__type(value, struct ringlb_trace_rate);
 } trace_rate SEC(".maps");
 
+/*
+ * By the keyed hash of what fragments belong to. The least recently used goes where there are too many: one that refused
+ * would be shut to everybody by whoever fills it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, RINGLB_MAX_FRAGMENTED);
+	__type(key, __u64);
+	__type(value, struct ringlb_fragment);
+} fragments SEC(".maps");
+
 /* By address of a backend. The least recently used goes where there are too many. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

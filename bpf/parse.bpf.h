@@ -39,7 +39,15 @@
 #define TCP_ACK 0x10
 #define TCP_FLAGS_OFFSET 13
 
-/* No pointers and no padding, so that look_closer() can take it. */
+enum fragment_kind {
+	FRAGMENT_NONE, /* a whole packet */
+	FRAGMENT_FIRST,
+	FRAGMENT_FIRST_LED, /* for which one that came before it has chosen */
+	FRAGMENT_LATER,     /* of which the first one, or an early one, is remembered */
+	FRAGMENT_EARLY,     /* of which none is */
+};
+
+/* No pointers and no padding, so that global functions can take it. */
 struct packet {
 	__u64 client[2]; /* addresses, 16 bytes as loaded from memory, IPv4 mapped */
 	__u64 service[2];
@@ -56,7 +64,8 @@ struct packet {
 	__u32 length;    /* of the IP packet, header included; the frame may be longer */
 	bool related;    /* these are the addresses and ports that an ICMP error quotes: it opens and stamps nothing */
 	__u8 ttl;        /* or hop limit */
-	__u8 reserved[2];
+	__u8 fragment;   /* enum fragment_kind */
+	__u8 reserved;
 };
 _Static_assert(sizeof(struct packet) == 64, "packet");
 
@@ -179,8 +188,6 @@ static __always_inline enum ringlb_verdict parse_ipv6(struct xdp_md *ctx, struct
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
 	if (ip->version != 6 || is_cut(ctx, p->network, p->length, &p->frame))
 		p->fault = RINGLB_VERDICT_DROPPED_MALFORMED;
-	else if (ip->nexthdr == IPPROTO_FRAGMENT)
-		p->fault = RINGLB_VERDICT_DROPPED_FRAGMENT;
 	else
 		p->fault = parse_ports(p, ip + 1, end, payload, ip->nexthdr);
 	return GO_ON;
@@ -227,6 +234,7 @@ static __always_inline enum ringlb_verdict parse(struct xdp_md *ctx, struct pack
 
 	p->fault = GO_ON;
 	p->related = false;
+	p->fragment = FRAGMENT_NONE;
 	p->protocol = 0;
 	p->client_port = 0;
 	p->service_port = 0;

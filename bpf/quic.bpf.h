@@ -483,7 +483,7 @@ static __always_inline void keep_quic(struct xdp_md *ctx, const struct choice *c
 	f->cid_length = s->cid_length;
 	f->server_offset = s->server_offset;
 	f->server_length = s->server_length;
-	if (p->related) /* what an ICMP error quotes was the server's: nothing in it is the client's id */
+	if (f->related) /* what an ICMP error quotes was the server's: nothing in it is the client's id */
 		f->writes = false;
 	else
 		quic_read(ctx, f, &q);

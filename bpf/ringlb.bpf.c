@@ -11,9 +11,9 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "service.bpf.h"
-#include "closer.bpf.h"
 #include "ring.bpf.h"
 #include "flows.bpf.h"
+#include "closer.bpf.h"
 #include "quic.bpf.h"
 #include "forward.bpf.h"
 #include "count.bpf.h"
@@ -32,21 +32,27 @@ static __always_inline enum ringlb_verdict choose(struct xdp_md *ctx, struct pac
 		return verdict;
 	if (!find_service(c, p)) {
 		if (unlikely(p->fault == RINGLB_VERDICT_PASSED_PROTOCOL) && writes)
-			learn_path_mtu(ctx, c->side);
+			learn_path_mtu(ctx, p, c);
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
 	}
 	if (unlikely(p->fault != GO_ON))
-		verdict = look_closer(ctx, p, c, writes);
+		verdict = look_closer(ctx, p, c);
+	if (unlikely(verdict == RINGLB_VERDICT_PASSED_ICMP) && writes)
+		learn_path_mtu(ctx, p, c);
 	if (unlikely(verdict != GO_ON))
 		return verdict;
 	if (!c->service->bits)
 		return RINGLB_VERDICT_DROPPED_NO_BACKEND;
 	find_position(c, p);
+	if (unlikely(p->fragment))
+		place_fragment(p, c);
 	find_owner(c, &at, true);
 	c->backend = c->owner;
 	c->previous = c->owner;
 	if (unlikely(keeps_flows(c)))
 		keep_flow(ctx, c, p, at, writes);
+	if (unlikely(p->fragment))
+		follow_fragment(ctx, p, c, writes);
 	if (likely(c->backend < RINGLB_NO_BACKEND))
 		return GO_ON;
 	return c->backend == RINGLB_NO_BACKEND ? RINGLB_VERDICT_DROPPED_NO_BACKEND : RINGLB_VERDICT_DROPPED_INTERNAL;

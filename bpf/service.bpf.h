@@ -22,6 +22,7 @@ struct choice {
 	__u32 owner;    /* of the position, likewise */
 	__u32 previous; /* of a moved arc that a flow is kept in, likewise */
 	__u32 mtu;      /* that the packet is too big for, where the verdict says so */
+	__u32 fragment; /* an early one's position; of others what is remembered, as in struct ringlb_flow, or 0 */
 	bool moved;     /* the arc is a moved one */
 	bool tracked;   /* the flow table decided */
 };
@@ -43,13 +44,13 @@ static __always_inline const void *table_at(const void *t, __u64 offset)
 	return likely(offset) ? t + offset : NULL;
 }
 
-static __always_inline bool is_service(const struct ringlb_service *s, const __u64 address[2], __be16 port,
+static __always_inline bool is_service(const struct ringlb_service *s, __u64 high, __u64 low, __be16 port,
 				       __u8 protocol)
 {
 	const __u64 *half = (const __u64 *)s->address;
 	__u32 key = *(const __u32 *)&s->port & SERVICE_KEY_MASK;
 
-	return !((half[0] ^ address[0]) | (half[1] ^ address[1]) | (key ^ (port | (__u32)protocol << 16)));
+	return !((half[0] ^ high) | (half[1] ^ low) | (key ^ (port | (__u32)protocol << 16)));
 }
 
 /* Entry `number` - 1 of the services. */
@@ -59,11 +60,11 @@ static __always_inline const struct ringlb_service *service_at(const void *t, co
 	return table_at(t, root->services_off + (number - 1ull) * sizeof(struct ringlb_service));
 }
 
-/* The number of the entry with this very key; 0: there is none. */
-static __always_inline __u32 service_find(const void *t, const struct ringlb_root *root, const __u64 address[2],
+/* The number of the entry with this very key, the address as loaded in halves; 0: there is none. */
+static __always_inline __u32 service_find(const void *t, const struct ringlb_root *root, __u64 high, __u64 low,
 					  __be16 port, __u8 protocol)
 {
-	__u32 hash = ringlb_service_hash(address[0], address[1], port, protocol);
+	__u32 hash = ringlb_service_hash(high, low, port, protocol);
 	__u64 bucket = (__u64)hash >> (32 - root->services_bits);
 	const __u32 *slot = table_at(t, root->services_slots + bucket * SLOTS_PER_BUCKET * sizeof(*slot));
 
@@ -79,7 +80,7 @@ static __always_inline __u32 service_find(const void *t, const struct ringlb_roo
 		s = service_at(t, root, number);
 		if (!s)
 			return 0;
-		if (is_service(s, address, port, protocol))
+		if (is_service(s, high, low, port, protocol))
 			return number;
 	}
 	return 0;
@@ -114,7 +115,7 @@ static __always_inline void forget_transport(const struct ringlb_service *s, str
  */
 static __always_inline bool find_service(struct choice *c, struct packet *p)
 {
-	__u32 number = service_find(c->tables, c->root, p->service, p->service_port, p->protocol);
+	__u32 number = service_find(c->tables, c->root, p->service[0], p->service[1], p->service_port, p->protocol);
 
 	if (unlikely(c->root->flags) && (!number || !p->protocol))
 		number = service_wider(p->service[0], p->service[1], p->service_port | (__u32)p->protocol << 16,

@@ -23,23 +23,21 @@ static __always_inline const struct ringlb_tables *tables_again(void)
 __noinline int service_probe(__u64 high, __u64 low, __u32 key, __u32 side)
 {
 	const struct ringlb_tables *t = tables_again();
-	const __u64 address[2] = { high, low };
 	const struct ringlb_service *s;
 	__u32 number;
 
 	if (!t)
 		return 0;
-	number = service_find(t, &t->roots[side & 1], address, key & 0xffff, key >> 16);
+	number = service_find(t, &t->roots[side & 1], high, low, key & 0xffff, key >> 16 & 0xff);
 	s = number ? service_at(t, &t->roots[side & 1], number) : NULL;
 	return s && is_mark(s) ? (int)(number | IS_MARK) : (int)number;
 }
 
-/* The number of the range that has the port; key: its protocol << 16 and the port as packets have it. */
-__noinline int service_in_range(__u64 high, __u64 low, __u32 key, __u32 side)
+/* The number of the range that has the port, of those that entry `list` has; 0: none has. */
+__noinline int service_in_range(__u32 list, __be16 be_port, __u32 side)
 {
 	const struct ringlb_tables *t = tables_again();
-	__u32 from = 0, to, port = bpf_ntohs(key & 0xffff);
-	__u32 list = service_probe(high, low, (key & 0xff0000) | RINGLB_KEY_RANGES << 16, side) & 0xffff;
+	__u32 from = 0, to, port = bpf_ntohs(be_port);
 	const struct ringlb_service *s;
 	const struct ringlb_range *r;
 
@@ -104,38 +102,34 @@ __noinline int prefix_wider(__u32 prefix, __u32 side)
 	return wider ? (int)*wider : 0;
 }
 
-struct service_query {
-	__u32 key;  /* port, as packets have it, and protocol << 16 */
-	__u32 side; /* and above its bit RINGLB_ROOT_*: one word, for kernel 6.1 counts each frame's stack in 32 bytes */
-};
+#define KEY_FLAGS 24 /* RINGLB_ROOT_* from this bit of a key on: one value less to keep */
 
 /*
- * Looks through what there is for one address or prefix, the narrowest first. kind: RINGLB_KEY_PREFIX or 0. A mark is
- * kept where there is none yet.
+ * Looks through what there is for one address or prefix, the narrowest first; of key, the protocol's bits say which of
+ * the two. For a packet without a port a mark, too.
  */
-static __always_inline __u32 service_among(const struct service_query *q, __u64 high, __u64 low, __u32 kind,
-					   __u32 *mark)
+static __always_inline __u32 service_among(__u64 high, __u64 low, __u32 key, __u32 side)
 {
-	__u32 key = q->key | kind << 16, found = service_probe(high, low, key, q->side);
+	__u32 found = service_probe(high, low, key, side), mark = found & IS_MARK ? found : 0;
 
-	if (found & IS_MARK && !*mark)
-		*mark = found & 0xffff;
-	if (found && !(found & IS_MARK))
+	if (found && !mark)
 		return found;
-	if (!(q->key >> 16))
+	if (!(key >> 16 & RINGLB_KEY_PROTOCOL))
+		return mark;
+	if (key >> KEY_FLAGS & RINGLB_ROOT_RANGES) {
+		found = service_probe(high, low, (key & 0xff0000) | RINGLB_KEY_RANGES << 16, side);
+		found = service_in_range(found & 0xffff, key & 0xffff, side);
+		if (found)
+			return found;
+	}
+	if (key >> KEY_FLAGS & RINGLB_ROOT_ANY_PORT) {
+		found = service_probe(high, low, key & 0xff0000, side);
+		if (found)
+			return found;
+	}
+	if (!(key >> KEY_FLAGS & RINGLB_ROOT_ANY_PROTOCOL))
 		return 0;
-	if (q->side >> 1 & RINGLB_ROOT_RANGES) {
-		found = service_in_range(high, low, key, q->side);
-		if (found)
-			return found;
-	}
-	if (q->side >> 1 & RINGLB_ROOT_ANY_PORT) {
-		found = service_probe(high, low, key & 0xff0000, q->side);
-		if (found)
-			return found;
-	}
-	if (q->side >> 1 & RINGLB_ROOT_ANY_PROTOCOL)
-		found = service_probe(high, low, kind << 16, q->side);
+	found = service_probe(high, low, key & RINGLB_KEY_PREFIX << 16, side);
 	return found & IS_MARK ? 0 : found;
 }
 
@@ -145,22 +139,26 @@ static __always_inline __u32 service_among(const struct service_query *q, __u64 
  */
 __noinline int service_wider(__u64 high, __u64 low, __u32 key, __u32 side)
 {
-	struct service_query q = { .key = key & 0xffffff, .side = side & 1 };
 	const struct ringlb_tables *t = tables_again();
-	__u32 mark = 0, found, prefix;
+	__u32 mark = 0, found, prefix = 0;
 
 	if (!t)
 		return 0;
-	q.side |= t->roots[q.side].flags << 1;
-	found = service_among(&q, high, low, 0, &mark);
-	if (found || !(q.side >> 1 & RINGLB_ROOT_PREFIXES))
-		return found ? found : mark;
-	prefix = prefix_find(high, low, q.side);
-	for (__u32 i = 0; i < RINGLB_MAX_NESTED && prefix; i++) {
-		found = service_among(&q, 0, prefix - 1, RINGLB_KEY_PREFIX, &mark);
-		if (found)
+	key = (key & 0xffffff) | t->roots[side & 1].flags << KEY_FLAGS;
+	for (__u32 i = 0; i <= RINGLB_MAX_NESTED; i++) {
+		found = service_among(high, low, key, side);
+		if (found && !(found & IS_MARK))
 			return found;
-		prefix = prefix_wider(prefix, q.side);
+		if (found && !mark)
+			mark = found & 0xffff;
+		if (!(key >> KEY_FLAGS & RINGLB_ROOT_PREFIXES))
+			break;
+		prefix = i ? prefix_wider(prefix, side) : prefix_find(high, low, side);
+		if (!prefix)
+			break;
+		high = 0;
+		low = prefix - 1;
+		key |= RINGLB_KEY_PREFIX << 16;
 	}
 	return mark;
 }

@@ -49,8 +49,12 @@
 	  "ICMP to a service address, neither an error about a flow of a service nor a ping: left to the host", "")    \
 	X(DROPPED_MALFORMED, "dropped_malformed", "for a service address, but truncated or self-contradictory",        \
 	  "look at the sender or at a faulty link")                                                                    \
-	X(DROPPED_FRAGMENT, "dropped_fragment", "an IP fragment for a service",                                        \
-	  "make the sender's path MTU discovery work, or its packets smaller")                                         \
+	X(DROPPED_FRAGMENT, "dropped_fragment",                                                                        \
+	  "an IP fragment for a service with fragments: drop, or without the first one before it",                     \
+	  "make the sender's path MTU discovery work, or its packets smaller; see fragments in ringlb.yaml(5)")        \
+	X(DROPPED_EXTENSIONS, "dropped_extensions",                                                                    \
+	  "for a service address, behind more IPv6 extension headers than are looked through",                         \
+	  "look at the sender: no program that means well sends that many")                                            \
 	X(DROPPED_NO_BACKEND, "dropped_no_backend", "the service's pool has no backend to give flows to",              \
 	  "add a backend, or bring one back up")                                                                       \
 	X(DROPPED_NO_NEIGHBOUR, "dropped_no_neighbour", "the next hop of the backend has no link-layer address yet",   \
@@ -88,6 +92,11 @@ enum ringlb_affinity {
 	RINGLB_AFFINITY_CRC32,
 	RINGLB_AFFINITY_AVALANCHE,
 };
+/*
+ * TRACK: fragments follow the first one. SOURCE: and one that comes before it the client's address. For TCP and UDP; to a
+ * service of any protocol fragments are packets like others.
+ */
+enum ringlb_fragments { RINGLB_FRAGMENTS_TRACK, RINGLB_FRAGMENTS_SOURCE, RINGLB_FRAGMENTS_DROP };
 enum ringlb_track { RINGLB_TRACK_NONE, RINGLB_TRACK_MOVED, RINGLB_TRACK_ALWAYS };
 
 #ifdef __clang__
@@ -199,8 +208,9 @@ _Static_assert(sizeof(struct ringlb_tables) <= RINGLB_TABLES_HEADER, "ringlb_tab
 
 /*
  * A service, and what a packet needs of its pool: one cache line. An entry whose index is RINGLB_NO_BACKEND is none: with
- * port 0 and protocol 0 it says only "this is a service address", for packets without a port; with RINGLB_KEY_RANGES it
- * lists the ranges of ports: `points` struct ringlb_range at index_off, sorted.
+ * port 0 and protocol 0 it says only "this is a service address", for packets without a port, and which entry fragments are
+ * for that come before the first one: its number is in `points` for TCP, in `owners` for UDP; 0: none. With
+ * RINGLB_KEY_RANGES it lists the ranges of ports: `points` struct ringlb_range at index_off, sorted.
  *
  * The pool's table: bucket = position >> (32 - bits). index[bucket] and index[bucket + 1] bound its points. A point is
  * low bits of the position << bits | moved << (bits - 1) | owner; the first point >= low bits of the key << bits has
@@ -229,7 +239,7 @@ struct ringlb_service {
 	__u8 cid_length;    /* AFFINITY_QUIC: bytes in the servers' connection ids; 0: not known */
 	__u8 server_offset; /* where in them the server's id is, a number of server_length bytes, the highest first */
 	__u8 server_length;
-	__u8 reserved;
+	__u8 fragments; /* enum ringlb_fragments */
 };
 _Static_assert(sizeof(struct ringlb_service) == 64, "ringlb_service");
 /*
@@ -289,6 +299,20 @@ struct ringlb_backend {
 	__u32 reserved2[5];
 };
 _Static_assert(sizeof(struct ringlb_backend) == 64, "ringlb_backend");
+
+/* What the fragments of a packet share: a value of the map `fragments`. */
+struct ringlb_fragment {
+	__u32 choice; /* as in struct ringlb_flow */
+	__u32 until;  /* stamp from which on it does not count any more */
+	__be16 client_port;
+	__be16 service_port;
+	__u8 protocol;
+	__u8 early; /* 1: the first fragment has not come yet; there are no ports */
+	__u16 reserved;
+};
+_Static_assert(sizeof(struct ringlb_fragment) == 16, "ringlb_fragment");
+#define RINGLB_MAX_FRAGMENTED 8192u
+#define RINGLB_FRAGMENT_SECONDS 5u /* from one fragment to another; IPv4 ids are used again soon */
 
 /*
  * What routers on the way have told of outer packets that were too big (RFC 1191, RFC 8201): a value of the map

@@ -18,7 +18,6 @@ enum config_xdp { CONFIG_XDP_AUTO, CONFIG_XDP_NATIVE, CONFIG_XDP_GENERIC };
 enum config_placement { CONFIG_RING, CONFIG_MAGLEV, CONFIG_RENDEZVOUS, CONFIG_NGINX, CONFIG_HAPROXY };
 enum config_state { CONFIG_UP, CONFIG_DRAIN, CONFIG_MAINT };
 enum config_check_type { CHECK_TCP, CHECK_HTTP, CHECK_HTTPS, CHECK_DNS, CHECK_UDP, CHECK_ICMP };
-enum config_fragments { CONFIG_FRAGMENTS_TRACK, CONFIG_FRAGMENTS_SOURCE, CONFIG_FRAGMENTS_DROP };
 
 #define CONFIG_DEFAULT_VNODES 400u
 #define CONFIG_DEFAULT_MAGLEV_SIZE 65537u
@@ -104,7 +103,7 @@ struct config_service {
 	uint8_t server_offset, server_length;   /* where in them the server's id is; length 0: nowhere */
 	uint8_t source_prefix4, source_prefix6; /* affinity source: 32 and 128 where the file gives none */
 	enum ringlb_track track;         /* where the file gives none: moved for tcp and affinity quic, else none */
-	enum config_fragments fragments; /* DROP where the file says nothing, as long as nothing else is supported */
+	enum ringlb_fragments fragments; /* TRACK where the file gives none */
 	struct config_place place;
 };
 
@@ -177,6 +176,7 @@ const char *config_placement_name(enum config_placement p);
 const char *config_forward_name(enum ringlb_forward f);
 const char *config_affinity_name(enum ringlb_affinity a);
 const char *config_track_name(enum ringlb_track t);
+const char *config_fragments_name(enum ringlb_fragments f);
 const char *config_protocol_name(uint8_t protocol);
 const char *config_state_name(enum config_state s);
 const char *config_check_type_name(enum config_check_type t);

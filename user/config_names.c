@@ -23,7 +23,7 @@ const char *const config_track_names[] = {
 	[RINGLB_TRACK_NONE] = "none", [RINGLB_TRACK_MOVED] = "moved", [RINGLB_TRACK_ALWAYS] = "always", NULL
 };
 const char *const config_fragments_names[] = {
-	[CONFIG_FRAGMENTS_TRACK] = "track", [CONFIG_FRAGMENTS_SOURCE] = "source", [CONFIG_FRAGMENTS_DROP] = "drop", NULL
+	[RINGLB_FRAGMENTS_TRACK] = "track", [RINGLB_FRAGMENTS_SOURCE] = "source", [RINGLB_FRAGMENTS_DROP] = "drop", NULL
 };
 const char *const config_check_type_names[] = { [CHECK_TCP] = "tcp",
 						[CHECK_HTTP] = "http",
@@ -51,6 +51,11 @@ const char *config_affinity_name(enum ringlb_affinity a)
 const char *config_track_name(enum ringlb_track t)
 {
 	return config_track_names[t];
+}
+
+const char *config_fragments_name(enum ringlb_fragments f)
+{
+	return config_fragments_names[f];
 }
 
 const char *config_state_name(enum config_state s)

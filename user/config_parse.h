@@ -45,12 +45,6 @@ void check_matches(struct parse *p);    /* prefixes, ranges, any protocol, affin
 enum ringlb_track config_default_track(uint8_t protocol, enum ringlb_affinity affinity);
 bool address_given(const struct address *a);
 
-/*
- * Refuses a value that is valid and that a later version will act on, where this one would not. value NULL: the key,
- * whatever its value. Does nothing where this version supports it.
- */
-void check_supported(struct faults *f, const struct node *n, const char *key, const char *value);
-
 /* A scalar as config_emit writes it: in quotes where it would not be read as this text without. */
 void put_text(FILE *o, const char *text);
 /* A fraction as a percentage of at most six decimal places, as read_percent reads it. */

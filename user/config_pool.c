@@ -121,10 +121,8 @@ static void parse_pool(struct parse *p, const struct node *n, struct config_pool
 	if (!map_keys(&p->f, n, pool_keys, P_KEYS, v))
 		return;
 	read_name(&p->f, v[P_NAME], &pool->name);
-	if (read_choice(&p->f, v[P_PLACEMENT], config_placement_names, &placement)) {
+	if (read_choice(&p->f, v[P_PLACEMENT], config_placement_names, &placement))
 		pool->placement = (enum config_placement)placement;
-		check_supported(&p->f, v[P_PLACEMENT], "placement", config_placement_names[placement]);
-	}
 	read_u32(&p->f, v[P_VNODES], 1, RINGLB_MAX_POINTS, &pool->vnodes);
 	read_u32(&p->f, v[P_MAGLEV_SIZE], 2, RINGLB_MAX_POINTS, &pool->maglev_size);
 	read_duration(&p->f, v[P_SETTLE_AFTER], 1000, 7 * DAY_MS, &pool->settle_after_ms);

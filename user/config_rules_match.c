@@ -160,6 +160,37 @@ static void check_protocol(struct parse *p, size_t i)
 		fault_key(&p->f, quic, "bad-value", "only affinity: quic looks at connection ids");
 }
 
+/*
+ * A fragment without ports, which comes before the first one, goes where all services do that it may be for: they must
+ * agree. ref is sorted.
+ */
+static void fragments_agree(struct parse *p, const struct ref *ref, size_t count)
+{
+	const struct config_service *first = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct config_service *s = ref[i].service;
+
+		if (s->fragments != RINGLB_FRAGMENTS_SOURCE || s->pool == POOL_UNKNOWN)
+			continue;
+		if (s->affinity != RINGLB_AFFINITY_SOURCE) {
+			fault(&p->f, service_node(p, ref[i].index, "fragments"), "bad-value",
+			      "only with affinity: source the client's address says where a fragment goes; use track");
+			continue;
+		}
+		if (!first || !same_place(first, s)) {
+			first = s;
+			continue;
+		}
+		if (first->pool != s->pool || first->forward != s->forward || first->gue_port != s->gue_port ||
+		    first->source_prefix4 != s->source_prefix4 || first->source_prefix6 != s->source_prefix6)
+			fault(&p->f, service_node(p, ref[i].index, "fragments"), "fragments-differ",
+			      "a fragment without ports could be for this service or for the one in line %u, of the same "
+			      "address and protocol; give both the same pool, forward and affinity, or use track",
+			      first->place.line);
+	}
+}
+
 /* Servers are told by their ids: one without has no connection that its ids could lead back to it. */
 static void check_server_ids(struct parse *p, size_t i)
 {
@@ -193,6 +224,7 @@ void check_matches(struct parse *p)
 	ranges_apart(p, ref, count);
 	prefixes_shallow(p, ref, count);
 	prefixes_apart_from_backends(p, ref, count);
+	fragments_agree(p, ref, count);
 	for (size_t i = 0; i < count; i++)
 		check_protocol(p, ref[i].index);
 	for (size_t i = 0; i < p->c->services; i++) {

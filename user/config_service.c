@@ -208,7 +208,7 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 		.source_prefix4 = 32,
 		.source_prefix6 = 128,
 		.gue_port = CONFIG_DEFAULT_GUE_PORT,
-		.fragments = CONFIG_FRAGMENTS_DROP,
+		.fragments = RINGLB_FRAGMENTS_TRACK,
 		.place = { n->line, n->column },
 	};
 	if (!map_keys(f, n, service_keys, S_KEYS, v))
@@ -224,10 +224,8 @@ static void parse_service(struct parse *p, const struct pool_names *pools, const
 	s->track = config_default_track(s->protocol, s->affinity);
 	if (read_choice(f, v[S_TRACK], config_track_names, &choice))
 		s->track = (enum ringlb_track)choice;
-	if (read_choice(f, v[S_FRAGMENTS], config_fragments_names, &choice)) {
-		s->fragments = (enum config_fragments)choice;
-		check_supported(f, v[S_FRAGMENTS], "fragments", config_fragments_names[choice]);
-	}
+	if (read_choice(f, v[S_FRAGMENTS], config_fragments_names, &choice))
+		s->fragments = (enum ringlb_fragments)choice;
 	if (v[S_NAME])
 		read_name(f, v[S_NAME], &s->name);
 	else if (known)

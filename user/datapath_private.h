@@ -16,6 +16,7 @@
 	X(BACKEND_STATS, "backend_stats")                                                                              \
 	X(TRACES, "traces")                                                                                            \
 	X(TRACE_RATE, "trace_rate")                                                                                    \
+	X(FRAGMENTS, "fragments")                                                                                      \
 	X(CARRIED, "carried")                                                                                          \
 	X(OUTPUTS, "outputs")
 

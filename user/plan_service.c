@@ -79,6 +79,7 @@ static char *difference(const struct config *was_in, const struct config_service
 	add_number(&text, "connection id length", was->cid_length, is->cid_length);
 	add_number(&text, "server id offset", was->server_offset, is->server_offset);
 	add_number(&text, "server id length", was->server_length, is->server_length);
+	add(&text, "fragments", config_fragments_name(was->fragments), config_fragments_name(is->fragments));
 	add(&text, "track", config_track_name(was->track), config_track_name(is->track));
 	return text;
 }

@@ -322,6 +322,7 @@ static void report_service(struct report *r, size_t i, bool ready)
 	out_string(o, "forward", config_forward_name(s->forward));
 	out_string(o, "affinity", config_affinity_name(s->affinity));
 	out_string(o, "track", config_track_name(s->track));
+	out_string(o, "fragments", config_fragments_name(s->fragments));
 	out_boolean(o, "ready", ready);
 	out_real(o, "moved", s->track == RINGLB_TRACK_NONE ? 0 : moved);
 	report_moving_from(r, table, pool);

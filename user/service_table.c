@@ -92,6 +92,7 @@ static void service_encode(const struct state *s, size_t number, struct ringlb_s
 	out->forward = (uint8_t)v->forward;
 	out->affinity = (uint8_t)placement_affinity(c, v);
 	out->track = (uint8_t)v->track;
+	out->fragments = (uint8_t)v->fragments;
 	out->source_prefix = address_is_ipv4(&v->address) ? v->source_prefix4 : v->source_prefix6;
 	out->index = s->service_index[number];
 	out->gue_port = htons(v->gue_port);
@@ -132,6 +133,9 @@ static void entry_encode(struct writing *w, uint32_t i, struct ringlb_service *o
 		out->index_off = w->region + w->table->ranges_off +
 				 (e->first - w->table->hashed) * (uint32_t)sizeof(struct ringlb_range);
 		out->points = e->ranges;
+	} else if (!e->service) {
+		out->points = e->early_tcp;
+		out->owners = e->early_udp;
 	}
 	if (!e->service)
 		return;

@@ -57,17 +57,43 @@ static struct service_entry *add(struct service_entries *out, const struct servi
 	return e;
 }
 
+/*
+ * Of the services of one address and protocol that begin at e, `left` entries from the end, the one that a fragment is
+ * for whose ports are not known: one that goes by the client's address, where all do alike; of UDP, the only one. 0:
+ * none; else its number in the configuration + 1.
+ */
+static uint32_t early_service(const struct service_entry *e, size_t left)
+{
+	size_t i = 0;
+
+	for (; i < left && same_address(&e[i], e) && e[i].protocol == e->protocol; i++)
+		if (e[i].service->fragments == RINGLB_FRAGMENTS_SOURCE)
+			return (uint32_t)e[i].number + 1;
+	return i == 1 && e->service->protocol == IPPROTO_UDP && e->service->fragments == RINGLB_FRAGMENTS_TRACK ?
+		       (uint32_t)e->number + 1 :
+		       0;
+}
+
 /* The services, and a mark for each address that has none of any protocol. */
 static void add_services(struct service_entries *out, const struct service_entry *e, size_t services)
 {
-	for (size_t i = 0; i < services; i++) {
-		if ((!i || !same_address(&e[i - 1], &e[i])) && (e[i].protocol & RINGLB_KEY_PROTOCOL)) {
-			struct service_entry *mark = add(out, &e[i]);
+	struct service_entry *mark = NULL;
 
+	for (size_t i = 0; i < services; i++) {
+		bool begins = !i || !same_address(&e[i - 1], &e[i]);
+
+		if (begins)
+			mark = NULL;
+		if (begins && (e[i].protocol & RINGLB_KEY_PROTOCOL)) {
+			mark = add(out, &e[i]);
 			mark->service = NULL;
 			mark->port = mark->port_to = 0;
 			mark->protocol &= RINGLB_KEY_PREFIX;
 		}
+		if (mark && (begins || e[i - 1].protocol != e[i].protocol))
+			*(e[i].service->protocol == IPPROTO_TCP ?
+				  &mark->early_tcp :
+				  &mark->early_udp) = early_service(&e[i], services - i);
 		if (!e[i].port_to)
 			add(out, &e[i]);
 	}
@@ -102,6 +128,21 @@ static void add_ranges(struct service_entries *out, const struct service_entry *
 			out->entry[i].first += out->hashed;
 }
 
+/* Where each service's entry is, in place of its number in the configuration + 1. */
+static void number_early(struct service_entries *out, size_t services)
+{
+	uint32_t *entry = xcalloc(services + 1, sizeof(*entry));
+
+	for (uint32_t i = 0; i < out->count; i++)
+		if (out->entry[i].service)
+			entry[out->entry[i].number + 1] = i + 1;
+	for (uint32_t i = 0; i < out->hashed; i++) {
+		out->entry[i].early_tcp = entry[out->entry[i].early_tcp];
+		out->entry[i].early_udp = entry[out->entry[i].early_udp];
+	}
+	free(entry);
+}
+
 void service_entries_make(const struct config *c, const struct service_prefixes *p, struct service_entries *out)
 {
 	struct service_entry *e = services_sorted(c, p);
@@ -109,6 +150,7 @@ void service_entries_make(const struct config *c, const struct service_prefixes 
 	*out = (struct service_entries){ .entry = xcalloc(3 * c->services + 1, sizeof(*out->entry)) };
 	add_services(out, e, c->services);
 	add_ranges(out, e, c->services);
+	number_early(out, c->services);
 	free(e);
 }
 

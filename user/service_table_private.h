@@ -27,6 +27,8 @@ struct service_entry {
 	const struct config_service *service; /* NULL: none */
 	size_t number;                        /* of it in the configuration */
 	uint32_t first, ranges;               /* of a list of ranges: the entries that it lists */
+	uint32_t early_tcp,
+		early_udp; /* of a mark: the entry, as a number, that fragments without ports are for; 0: none */
 };
 
 struct service_entries {

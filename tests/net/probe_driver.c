@@ -50,8 +50,6 @@ static struct config_check *read_check(const char *text)
 		parse_health_check(&p, n, &pool);
 	faults_give(&p.f, p.file, &d);
 	for (size_t i = 0; i < d.count; i++) {
-		if (!strcmp(d.entry[i].code, "unsupported"))
-			continue;
 		fprintf(stderr, "%s: %s\n", d.entry[i].where, d.entry[i].message);
 		good = false;
 	}

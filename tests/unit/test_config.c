@@ -203,7 +203,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c->service[0].track, RINGLB_TRACK_MOVED);
 	assert_int_equal(c->service[1].track, RINGLB_TRACK_NONE);
 	assert_int_equal(c->service[0].affinity, RINGLB_AFFINITY_FLOW);
-	assert_int_equal(c->service[0].fragments, CONFIG_FRAGMENTS_DROP);
+	assert_int_equal(c->service[0].fragments, RINGLB_FRAGMENTS_TRACK);
 	assert_int_equal(c->service[1].place.line, 6);
 	assert_int_equal(c->service[1].place.column, 3);
 	config_free(c);

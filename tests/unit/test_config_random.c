@@ -136,7 +136,7 @@ static void random_service(struct config *c, struct config_service *s, bool ipv4
 	s->track = (s->protocol == IPPROTO_TCP || s->affinity == RINGLB_AFFINITY_QUIC) && random_below(2) ?
 			   RINGLB_TRACK_MOVED :
 			   RINGLB_TRACK_NONE;
-	s->fragments = CONFIG_FRAGMENTS_DROP;
+	s->fragments = random_below(2) ? RINGLB_FRAGMENTS_TRACK : RINGLB_FRAGMENTS_DROP;
 }
 
 static void random_top(struct config *c, bool tunnels)

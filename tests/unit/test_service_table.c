@@ -76,7 +76,8 @@ static void set_service(struct fixture *f, size_t i, struct address address, uin
 							.forward = RINGLB_FORWARD_IPIP,
 							.source_prefix4 = 24,
 							.source_prefix6 = 56,
-							.track = RINGLB_TRACK_MOVED };
+							.track = RINGLB_TRACK_MOVED,
+							.fragments = (enum ringlb_fragments)random_below(3) };
 }
 
 /* The table in memory as the kernel has it. */
@@ -138,6 +139,7 @@ static void assert_entry(const struct fixture *f, const struct ringlb_service *s
 		.forward = (uint8_t)v->forward,
 		.affinity = (uint8_t)v->affinity,
 		.track = (uint8_t)v->track,
+		.fragments = (uint8_t)v->fragments,
 		.bits = 3,
 		.source_prefix = address_is_ipv4(&v->address) ? 24 : 56,
 		.index = f->state.service_index[i],
@@ -155,9 +157,48 @@ static void assert_entry(const struct fixture *f, const struct ringlb_service *s
 	assert_memory_equal(s, &expected, sizeof(expected));
 }
 
-static void assert_mark(const struct encoded *e, const struct address *a)
+/* The service that a fragment is for of which only address and protocol are known; SIZE_MAX: it could be several. */
+static size_t early_service(const struct fixture *f, const struct address *a, uint8_t protocol)
 {
-	struct ringlb_service expected = { .index = RINGLB_NO_BACKEND };
+	size_t found = SIZE_MAX, services = 0;
+
+	for (size_t i = f->config.services; i-- > 0;) {
+		const struct config_service *v = &f->config.service[i];
+
+		if (!address_equal(&v->address, a) || v->protocol != protocol)
+			continue;
+		services++;
+		if (v->fragments == RINGLB_FRAGMENTS_SOURCE &&
+		    (found == SIZE_MAX || v->port < f->config.service[found].port))
+			found = i;
+	}
+	for (size_t i = 0; i < f->config.services && protocol == IPPROTO_UDP && services == 1; i++) {
+		const struct config_service *v = &f->config.service[i];
+
+		if (address_equal(&v->address, a) && v->protocol == protocol && v->fragments == RINGLB_FRAGMENTS_TRACK)
+			found = i;
+	}
+	return found;
+}
+
+static uint32_t early_number(const struct fixture *f, const struct encoded *e, const struct address *a,
+			     uint8_t protocol)
+{
+	size_t i = early_service(f, a, protocol);
+	const struct ringlb_service *first = (const struct ringlb_service *)(e->base + e->root.services_off - REGION);
+
+	if (i == SIZE_MAX)
+		return 0;
+	return (uint32_t)(find(e, a, f->config.service[i].port, protocol) - first) + 1;
+}
+
+static void assert_mark(const struct fixture *f, const struct encoded *e, const struct address *a)
+{
+	struct ringlb_service expected = {
+		.index = RINGLB_NO_BACKEND,
+		.points = early_number(f, e, a, IPPROTO_TCP),
+		.owners = early_number(f, e, a, IPPROTO_UDP),
+	};
 	const struct ringlb_service *s = find(e, a, 0, 0);
 
 	memcpy(expected.address, a->byte, sizeof(expected.address));
@@ -188,7 +229,7 @@ static void assert_finds_all(const struct fixture *f, const struct encoded *e)
 		struct address near = v->address;
 
 		assert_entry(f, find(e, &v->address, v->port, v->protocol), i);
-		assert_mark(e, &v->address);
+		assert_mark(f, e, &v->address);
 		any |= !v->port;
 		if (!is_configured(f, &v->address, v->port ^ 1, v->protocol))
 			assert_null(find(e, &v->address, v->port ^ 1, v->protocol));

@@ -17,6 +17,7 @@ SLACK = 64
 NONE = 0xffff
 L2, IPIP, GUE = 0, 1, 2
 FLOW, SOURCE, QUIC = 0, 1, 2
+FRAGMENTS_TRACK, FRAGMENTS_SOURCE, FRAGMENTS_DROP = 0, 1, 2
 ANY, TCP, UDP = 0, 6, 17
 ANY_PORT, RANGES, ANY_PROTOCOL, PREFIXES = 1, 2, 4, 8
 KEY_PREFIX, KEY_RANGES = 0x40, 0x80
@@ -121,6 +122,7 @@ class Service:
     settle_after: int = 900
     cid_length: int = 0
     server_id: tuple = (0, 0)  # offset and length in connection ids
+    fragments: int = FRAGMENTS_TRACK
     servers: dict = field(default_factory=dict)  # backends by the ids that are there
     cold: int = 0  # offset of the cold part, once it is in tables
 
@@ -188,8 +190,8 @@ class Tables:
             struct.pack("<II", *item) for item in sorted(s.servers.items()))) if s.servers else 0
         return key[0] + struct.pack(">H", key[1]) + struct.pack(
             "<BBBBBBH", key[2], s.forward, s.affinity, s.track, s.bits if s.arcs else 0, s.prefix, s.index) + struct.pack(
-                ">H", GUE_PORT) + struct.pack("<8IBBBx", offsets[0], offsets[1], s.cold, offsets[2], len(points),
-                                              len(owners), s.settle_after, servers, s.cid_length, *s.server_id)
+                ">H", GUE_PORT) + struct.pack("<8IBBBB", offsets[0], offsets[1], s.cold, offsets[2], len(points),
+                                              len(owners), s.settle_after, servers, s.cid_length, *s.server_id, s.fragments)
 
     @staticmethod
     def _mark(key, offset=0, count=0):
@@ -218,13 +220,22 @@ class Tables:
         return networks, self.put(blocks), len(ends), self.put(struct.pack(
             f"<{len(wider)}I", *[w[-1] if w else 0 for w in wider]))
 
+    @staticmethod
+    def _early(key, services, protocol):
+        """The service at the mark's place that a fragment of the protocol is for whose ports are not known."""
+        there = [s for k, s in services if k == key and s.protocol == protocol]
+        by_source = [s for s in there if s.fragments == FRAGMENTS_SOURCE]
+        only = there if protocol == UDP and len(there) == 1 and there[0].fragments == FRAGMENTS_TRACK else []
+        return (by_source or only or [None])[0]
+
     def root(self, side, key, services, tunnel4="0.0.0.0", tunnel6="::", flags=None, entropy4=0, entropy6=0):
         """Writes a side with these services, and an entry for each of their addresses."""
         networks, blocks, count, wider = self._prefixes(services)
-        entries, ranges = {}, {}
+        entries, ranges, placed = {}, {}, []
         for s in services:
             where = struct.pack("<QQ", 0, networks.index(s.network())) if s.is_prefix() else mapped(s.network()[0])
             kind = KEY_PREFIX if s.is_prefix() else 0
+            placed.append(((where, kind), s))
             if s.is_range():
                 ranges.setdefault((where, 0, s.protocol | kind | KEY_RANGES), []).append(s)
             else:
@@ -239,6 +250,11 @@ class Tables:
             behind += [self._entry((at[0], s.port[0], s.protocol), s) for s in those]
             entries[at] = (offset, len(those))
         array.update({at: self._mark(at, *entries[at]) for at in ranges})
+        numbers = {id(s): n for n, s in enumerate(entries.values(), 1) if s is not None}
+        numbers |= {id(s): len(array) + n for n, s in enumerate((s for those in ranges.values() for s in those), 1)}
+        for at in [at for at, s in entries.items() if s is None]:
+            early = [numbers.get(id(self._early(at[::2], placed, protocol)), 0) for protocol in (TCP, UDP)]
+            array[at] = array[at][:44] + struct.pack("<II", *early) + array[at][52:]
         self._write_root(side, key, array, behind, tunnel4, tunnel6, {
             "flags": self._flags(services) if flags is None else flags, "entropy4": entropy4, "entropy6": entropy6,
             "blocks": (blocks, count, wider, len(networks))})
