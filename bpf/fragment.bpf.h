@@ -89,12 +89,16 @@ static __always_inline bool read_fragment(struct xdp_md *ctx, struct closer *r)
 	return r->packet.ipv6 ? read_fragment_ipv6(ctx, r) : read_fragment_ipv4(ctx, r);
 }
 
-/* Of a first fragment all that can be asked for is that the ports are there (RFC 7112 asks for more, of IPv6). */
+/*
+ * A first fragment has the whole header, as far as all such headers have it: what is smaller is made to get past who looks
+ * at ports or flags (RFC 1858, RFC 7112). UDP's length is the datagram's.
+ */
 static __always_inline enum ringlb_verdict first_ports(struct packet *p, __be16 *ports, void *end, __u32 rest)
 {
 	if (p->next != IPPROTO_TCP && p->next != IPPROTO_UDP)
 		return RINGLB_VERDICT_DROPPED_FRAGMENT;
-	if (rest < 2 * sizeof(*ports) || (void *)(ports + 2) > end)
+	if (rest < (p->next == IPPROTO_TCP ? sizeof(struct tcphdr) : sizeof(struct udphdr)) ||
+	    (void *)(ports + 2) > end)
 		return RINGLB_VERDICT_DROPPED_MALFORMED;
 	p->client_port = ports[0];
 	p->service_port = ports[1];
