@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Packets for a service behind IPv6 extension headers: they go as they would without, up to six headers (RFC 8200)."""
+import struct
+
 import bpf
 import pytest
 from harness import KEY, mac_of, neighbour_mac
+from scapy.layers.inet import TCP
 from scapy.layers.inet6 import (IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting,
                                 PadN)
 from scapy.layers.ipsec import AH
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from tables import GUE, Backend, Service, position
+from tables import ANY, GUE, Backend, Service, position
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
+from test_flows import DATA, FLAGS, OWNER, PREVIOUS, Flows
 from test_forward import CLIENT, HOST, LAN, MODES, ROUTER, TAGS, VIP, WHOLE, aged, in_tunnel, link_layer, transport
 
 MOST = 6
+FARTHEST = 0x1ff  # where in the frame the header of TCP may begin
 
 
 def stack(*headers):
@@ -88,3 +93,50 @@ def test_refused(balancer, packet, verdict):
     assert balancer.verdict_of(frame) == (verdict, action, frame)
     balancer.configure([], [])
     assert balancer.verdict_of(frame) == ("passed_no_service", bpf.XDP_PASS, frame)
+
+
+def test_farthest(balancer):
+    serve(balancer, "l2", PROTO_TCP)
+    for beyond, verdict in ((0, "forwarded"), (8, "dropped_extensions")):
+        octets = FARTHEST - 54 - (FARTHEST - 54) % 8 + beyond
+        options = bytes([PROTO_TCP, octets // 8 - 1]) + bytes(octets - 2)
+        packet = IPv6(src=CLIENT[6], dst=VIP[6], nh=60) / Raw(options + bytes(transport(PROTO_TCP)))
+        assert balancer.verdict_of(bytes(Ether() / packet))[0] == verdict
+
+
+def test_cut_short(balancer):
+    """At every length, with the length that belongs to it in the header or not."""
+    serve(balancer, "l2", PROTO_TCP)
+    whole = bytes(Ether() / stack(*HEADERS["each"]) / transport(PROTO_TCP))
+    for length in range(54, len(whole)):
+        frame = whole[:length]
+        assert balancer.verdict_of(frame) == ("dropped_malformed", bpf.XDP_DROP, frame)
+        frame = whole[:18] + struct.pack(">H", length - 54) + whole[20:length]
+        verdict, action, got = balancer.verdict_of(frame)
+        assert verdict in ("dropped_malformed", "dropped_extensions") and (action, got) == (bpf.XDP_DROP, frame)
+
+
+@pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
+def test_any_protocol(balancer, headers):
+    balancer.configure([Service(VIP[6], 0, ANY, WHOLE)], [Backend("fd00::11")])
+    for layer in (transport(PROTO_TCP), transport(PROTO_UDP)):
+        got = balancer.lookup(bytes(Ether() / stack(*headers) / layer))
+        assert (got["verdict"], got["position"]) == ("forwarded", position(KEY, CLIENT[6], VIP[6], 0, 0, 0))
+
+
+@pytest.mark.parametrize("headers", HEADERS.values(), ids=HEADERS)
+def test_moved_arc(balancer, headers):
+    """Flags and sequence numbers are read behind them: a flow opens, and goes on, with headers or without."""
+    flows = Flows(balancer, family=6)
+
+    def send(flags, sequence, dressed, sport=1000, data=b""):
+        layer = TCP(sport=sport, dport=443, flags=sum(FLAGS[f] for f in flags), seq=sequence) / Raw(data)
+        verdict, _, out = balancer.verdict_of(bytes(Ether() / stack(*headers if dressed else []) / layer))
+        assert verdict == "forwarded"
+        return out[5]
+
+    assert send("S", 100, True) == OWNER and flows.entry().opening == OWNER and flows.entry().sequence == 100
+    assert send("A", 101, False) == OWNER and flows.entry().established == OWNER
+    assert send("A", 101, True, data=DATA) == OWNER
+    assert send("A", 5, True, sport=1001) == PREVIOUS
+    assert send("S", 100, False, sport=1002) == OWNER and send("A", 101, True, sport=1002) == OWNER
