@@ -127,6 +127,8 @@ uint32_t scene_run(const struct frame *f, struct frame *out);
 const char *scene_verdict(void);
 /* What the counters of services and backends should have risen by; complains to out where they did not. */
 void scene_expect(uint32_t service, uint32_t backend, size_t bytes);
+/* Whether a frame beyond those expected was counted for the service. */
+bool scene_counted(uint32_t service, size_t bytes);
 bool scene_counters(FILE *out);
 
 /* judge.c: false, and why to out, where the program was wrong. */

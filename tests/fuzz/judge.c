@@ -140,6 +140,10 @@ static bool fits(const struct service *s, const struct backend *b, const struct 
 	return same_packet(in->data + p->network, out->data + behind, in->length - p->network, p->ipv6);
 }
 
+/*
+ * Of several services of an address whose way the frame may have gone: which one fragments are for, and what is behind
+ * extension headers, is told from the counters.
+ */
 static bool judge_forwarded(const struct frame *in, const struct shape_of *p, uint32_t action,
 			    const struct frame *result, FILE *out)
 {
@@ -157,7 +161,7 @@ static bool judge_forwarded(const struct frame *in, const struct shape_of *p, ui
 		for (uint32_t j = 0; j < pools[s->pool].backends; j++) {
 			const struct backend *b = &pools[s->pool].backend[j];
 
-			if (!fits(s, b, in, p, action, result))
+			if (!fits(s, b, in, p, action, result) || (!plain && !scene_counted(s->index, in->length)))
 				continue;
 			scene_expect(s->index, b->index, in->length);
 			return true;

@@ -391,6 +391,14 @@ void scene_expect(uint32_t service, uint32_t backend, size_t bytes)
 	self.backend[backend].bytes += bytes;
 }
 
+bool scene_counted(uint32_t service, size_t bytes)
+{
+	const struct ringlb_counter *due = &self.service[service], *now = &self.service_now[service];
+
+	read_counters(self.service_now, self.backend_now);
+	return now->packets == due->packets + 1 && now->bytes == due->bytes + bytes;
+}
+
 static bool same(const char *what, uint32_t count, const struct ringlb_counter *due, const struct ringlb_counter *now,
 		 FILE *out)
 {
