@@ -335,10 +335,14 @@ static __always_inline void set_outer(const struct packet *p, const struct choic
 	w->ethertype = ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 }
 
-/* Bytes that a packet may have on this way, outer header included; nothing is too long for one that is not known. */
-static __always_inline __u32 way_mtu(const struct ringlb_backend *b, const struct ringlb_output *out)
+/*
+ * Bytes that a packet may have on this way, outer header included; nothing is too long for one that is not known. What
+ * routers told of outer packets says nothing of those that have none: these go to a host on the link.
+ */
+static __always_inline __u32 way_mtu(const struct ringlb_backend *b, const struct ringlb_output *out, bool tunnel)
 {
-	__u16 way = *(const volatile __u16 *)&b->mtu - 1, output = out->mtu - 1;
+	const volatile __u16 *known = tunnel ? &b->mtu : &b->route_mtu;
+	__u16 way = *known - 1, output = out->mtu - 1;
 
 	return (way < output ? way : output) + 1u;
 }
@@ -347,7 +351,7 @@ static __always_inline __u32 way_mtu(const struct ringlb_backend *b, const struc
 static __always_inline enum ringlb_verdict check_way(struct xdp_md *ctx, const struct packet *p, struct choice *c,
 						     const struct ringlb_backend *b, const struct way *w)
 {
-	__u32 mtu = way_mtu(b, w->output);
+	__u32 mtu = way_mtu(b, w->output, w->outer);
 
 	if (likely(p->ttl > 1 && p->length + w->outer <= mtu))
 		return GO_ON;

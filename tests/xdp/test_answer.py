@@ -11,7 +11,7 @@ from scapy.layers.inet6 import (ICMPv6DestUnreach, ICMPv6PacketTooBig, ICMPv6Tim
                                 IPv6ExtHdrFragment)
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
-from tables import ANY, IPIP, LOCAL, Backend, Service
+from tables import ANY, IPIP, L2, LOCAL, Backend, Service
 from tables import TCP as PROTO_TCP
 from tables import UDP as PROTO_UDP
 from test_forward import HOST, LAN, MODES, ROUTER, TAGS, in_tunnel, link_layer
@@ -290,6 +290,17 @@ def test_learnt_mtu_counts(path, family):
         "answered_too_big", bpf.XDP_TX, bytes(link_layer(HOST, ROUTER, []) / told(family, packet, fits)))
     assert struct.unpack_from("<H", path.backends, 34)[0] == 1350  # in use
     assert struct.unpack_from("<HH", path.backends, 40) == (1500, 1350)  # the route's, the one learnt
+
+
+@pytest.mark.parametrize("family", (4, 6))
+def test_learnt_mtu_is_of_tunnels(path, family):
+    """A packet without an outer header goes to a host on the link, by way of no router that could have told."""
+    path.run(frame_of(complaint(family, 1350)))
+    path.configure([Service(VIP[family], 443, PROTO_TCP, WHOLE, forward=L2)], [Backend(LAN[family].format(0))])
+    packet = request(family, 1500)
+    for _ in range(2):
+        assert path.verdict_of(frame_of(packet))[0] == "forwarded"
+    assert struct.unpack_from("<HH", path.backends, 40) == (1500, 1350)
 
 
 def test_it_is_never_raised_and_is_forgotten(path):
