@@ -74,7 +74,7 @@ static void refuses_a_flow_table_that_is_too_small(void **state)
 	grow_add_up();
 }
 
-static void another_program_shares_every_map(void **state)
+static void another_program_shares_every_map_but_the_outputs(void **state)
 {
 	struct running r, then;
 	struct diag d = { 0 };
@@ -88,7 +88,7 @@ static void another_program_shares_every_map(void **state)
 	assert_int_equal(replace_program(&grow_instance, &r, &d), 0);
 	grow_quiet(&d);
 	for (enum datapath_map i = 0; i < DATAPATH_MAP_COUNT; i++)
-		assert_true(datapath_shares(r.dp, then.dp, i));
+		assert_int_equal(datapath_shares(r.dp, then.dp, i), i != DATAPATH_MAP_OUTPUTS);
 	assert_int_equal(r.state->revision, then.state->revision);
 	running_close(&r);
 	running_close(&then);
@@ -106,7 +106,7 @@ int main(void)
 		cmocka_unit_test_teardown(grows, grow_end),
 		cmocka_unit_test_teardown(changes_the_size_of_the_flow_table, grow_end),
 		cmocka_unit_test_teardown(refuses_a_flow_table_that_is_too_small, grow_end),
-		cmocka_unit_test_teardown(another_program_shares_every_map, grow_end),
+		cmocka_unit_test_teardown(another_program_shares_every_map_but_the_outputs, grow_end),
 	};
 
 	return cmocka_run_group_tests(tests, grow_enter, grow_leave);
