@@ -171,6 +171,20 @@ static __always_inline enum ringlb_verdict come_early(struct closer *r, const st
 	return r->number ? GO_ON : RINGLB_VERDICT_DROPPED_FRAGMENT;
 }
 
+/*
+ * Whether what came before the first fragment was taken for the service that this says it is for. A wider prefix may have a
+ * service for ports that the address's own one is not for.
+ */
+static __always_inline bool is_led_rightly(const struct closer *r)
+{
+	const struct packet *p = &r->packet;
+	const struct ringlb_tables *t = tables_again();
+	__u32 number = service_wider(p->service[0], p->service[1], 0, r->side) & 0xffff;
+	const struct ringlb_service *mark = t && number ? service_at(t, &t->roots[r->side & 1], number) : NULL;
+
+	return mark && is_mark(mark) && mark->owners == r->number;
+}
+
 static __always_inline enum ringlb_verdict look_at_fragment(struct closer *r)
 {
 	const struct ringlb_service *s;
@@ -183,6 +197,8 @@ static __always_inline enum ringlb_verdict look_at_fragment(struct closer *r)
 		return RINGLB_VERDICT_PASSED_NO_SERVICE;
 	if (s->fragments == RINGLB_FRAGMENTS_DROP && !is_for_any_protocol(s))
 		return RINGLB_VERDICT_DROPPED_FRAGMENT;
+	if (r->packet.fragment == FRAGMENT_FIRST_LED && !is_led_rightly(r))
+		r->packet.fragment = FRAGMENT_FIRST;
 	return GO_ON;
 }
 

@@ -289,3 +289,18 @@ def test_opens_nothing(balancer, family):
         assert went_to(balancer, packet) == 1  # the former owner
     assert bytes(balancer.object.mapped("flows", 64)) == before
     assert bytes(balancer.memory[tables_start:tables.end]) == kept
+
+
+@BOTH
+@pytest.mark.parametrize("keys", ({}, {"affinity": SOURCE, "prefix": 24, "fragments": FRAGMENTS_SOURCE}), ids=("track", "source"))
+@pytest.mark.parametrize("around", (PROTO_UDP, ANY), ids=("udp", "any"))
+def test_early_for_another_service(balancer, family, keys, around):
+    """What came early was taken for the address's only service; the first says that it is for one around it."""
+    network = "192.0.2.0/28" if family == 4 else "2001:db8::/120"
+    configure(balancer, family, spread(family, arcs=[(0xffffffff, 0)], owners=[1], **keys),
+              Service(network, 53 if around else 0, around, [(0xffffffff, 0)], owners=[2], index=2))
+    for _ in range(3):
+        first, later, last, *_ = datagram(family, port=53)
+        assert went_to(balancer, last) == (1 if around else 2)
+        for packet in (first, later, last):
+            assert went_to(balancer, packet) == 2
