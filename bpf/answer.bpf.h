@@ -120,7 +120,7 @@ static __always_inline bool is_answerable_ipv6(struct xdp_md *ctx, const struct 
 		return false;
 	__builtin_memcpy(source, &ip->saddr, sizeof(source));
 	e.next = ip->nexthdr;
-	return is_host_ipv6(source[0], source[1]) && skip_extensions(ctx, &e) && !is_later_fragment(&e);
+	return is_host_ipv6(source[0], source[1]) && skip_extensions(ctx, &e) == GO_ON && !is_later_fragment(&e);
 }
 
 /* Of ICMP only echo requests are sure to be no errors. */

@@ -25,7 +25,9 @@ __noinline int identify(struct xdp_md *ctx, struct closer *r)
 		verdict = look_behind(ctx, r);
 	if (verdict == RINGLB_VERDICT_PASSED_PROTOCOL && is_icmp(&r->packet))
 		return look_at_icmp(ctx, r);
-	if (verdict == RINGLB_VERDICT_PASSED_PROTOCOL || verdict == RINGLB_VERDICT_DROPPED_FRAGMENT)
+	/* A fragment of a known protocol is dropped for the service that it is for. */
+	if (verdict == RINGLB_VERDICT_PASSED_PROTOCOL ||
+	    (verdict == RINGLB_VERDICT_DROPPED_FRAGMENT && !r->packet.protocol))
 		return any_protocol(r, verdict);
 	return verdict;
 }

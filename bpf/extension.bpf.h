@@ -14,8 +14,8 @@
 struct extensions {
 	__u16 at;      /* offset in the frame */
 	__u8 next;     /* what stands there */
-	bool fragment; /* a fragment header was among them, and it is not the whole packet (RFC 6946) */
-	__be16 offset; /* of the fragment, with its flags; 0 where there is none */
+	bool fragment; /* a fragment header was among them that is not that of a whole packet (RFC 6946) */
+	__be16 offset; /* of the last fragment header, with its flags; 0 where there is none */
 	__u16 reserved;
 	__be32 id; /* of what it is a fragment of */
 };
@@ -32,27 +32,29 @@ static __always_inline bool is_later_fragment(const struct extensions *e)
 }
 
 /*
- * Goes on to the header behind them; behind a later fragment's header there is none. 0 where there are more than
- * MAX_EXTENSIONS, or the frame ends before. Unrolled, for clang's loop falls through to its beginning, which kernel 6.1
- * refuses: "back-edge from insn".
+ * Goes on to the header behind them; behind a later fragment's header there is none. Returns enum ringlb_verdict: GO_ON, or
+ * what becomes of a packet that has more than MAX_EXTENSIONS, or in which one ends behind the frame. Unrolled, for clang's
+ * loop falls through to its beginning, which kernel 6.1 refuses: "back-edge from insn".
  */
 __noinline int skip_extensions(struct xdp_md *ctx, struct extensions *e)
 {
 	if (!e)
-		return 0;
+		return RINGLB_VERDICT_DROPPED_INTERNAL;
 #pragma unroll
 	for (int i = 0; i <= MAX_EXTENSIONS; i++) {
 		__u8 *header = (void *)(long)ctx->data + (e->at & MAX_EXTENSION_AT);
 
 		if (!is_extension(e->next) || is_later_fragment(e))
-			return 1;
-		if (i == MAX_EXTENSIONS || e->at > MAX_EXTENSION_AT ||
-		    (void *)(header + 8) > (void *)(long)ctx->data_end)
-			return 0;
+			return GO_ON;
+		if (i == MAX_EXTENSIONS || e->at > MAX_EXTENSION_AT)
+			return RINGLB_VERDICT_DROPPED_EXTENSIONS;
+		if ((void *)(header + 8) > (void *)(long)ctx->data_end)
+			return RINGLB_VERDICT_DROPPED_MALFORMED;
 		if (e->next == IPPROTO_FRAGMENT) {
 			e->offset = *(__be16 *)(header + 2) & bpf_htons(FRAGMENT_OFFSET6 | FRAGMENT_MORE6);
-			e->id = *(__be32 *)(header + 4);
-			e->fragment = e->offset;
+			if (!e->fragment)
+				e->id = *(__be32 *)(header + 4);
+			e->fragment |= !!e->offset;
 			e->at += 8;
 		} else if (e->next == IPPROTO_AH) {
 			e->at += (header[1] + 2u) * 4; /* RFC 4302 */
@@ -61,7 +63,7 @@ __noinline int skip_extensions(struct xdp_md *ctx, struct extensions *e)
 		}
 		e->next = header[0];
 	}
-	return 0;
+	return RINGLB_VERDICT_DROPPED_EXTENSIONS;
 }
 
 #endif

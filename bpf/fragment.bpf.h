@@ -54,37 +54,41 @@ static __always_inline enum ringlb_verdict any_protocol(struct closer *r, enum r
 	return s && is_for_any_protocol(s) ? GO_ON : otherwise;
 }
 
-static __always_inline bool read_fragment_ipv4(struct xdp_md *ctx, struct closer *r)
+static __always_inline enum ringlb_verdict read_fragment_ipv4(struct xdp_md *ctx, struct closer *r)
 {
 	struct iphdr *ip = (void *)(long)ctx->data + (r->packet.network & MAX_NETWORK);
 
 	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
-		return false;
+		return RINGLB_VERDICT_DROPPED_MALFORMED;
 	r->id = ip->id;
 	r->packet.fragment = ip->frag_off & bpf_htons(FRAGMENT_OFFSET4) ? FRAGMENT_EARLY : FRAGMENT_FIRST;
-	return true;
+	return GO_ON;
 }
 
 /* Goes over the extension headers, too. */
-static __always_inline bool read_fragment_ipv6(struct xdp_md *ctx, struct closer *r)
+static __always_inline enum ringlb_verdict read_fragment_ipv6(struct xdp_md *ctx, struct closer *r)
 {
 	struct ipv6hdr *ip = (void *)(long)ctx->data + (r->packet.network & MAX_NETWORK);
 	struct extensions e = { .at = r->packet.network + sizeof(*ip) };
+	enum ringlb_verdict verdict;
 
 	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
-		return false;
+		return RINGLB_VERDICT_DROPPED_MALFORMED;
 	e.next = ip->nexthdr;
-	if (!skip_extensions(ctx, &e))
-		return false;
+	verdict = skip_extensions(ctx, &e);
+	if (verdict != GO_ON)
+		return verdict;
 	r->id = e.id;
 	r->packet.next = e.next;
 	r->packet.transport = e.at;
 	r->packet.fragment = is_later_fragment(&e) ? FRAGMENT_EARLY : e.fragment ? FRAGMENT_FIRST : FRAGMENT_NONE;
-	return true;
+	if (e.at > MAX_TRANSPORT)
+		return RINGLB_VERDICT_DROPPED_EXTENSIONS;
+	return e.at > r->packet.network + r->packet.length ? RINGLB_VERDICT_DROPPED_MALFORMED : GO_ON;
 }
 
-/* Whether it is one, and of what. False where there are too many headers. */
-static __always_inline bool read_fragment(struct xdp_md *ctx, struct closer *r)
+/* Whether it is one, and of what. Unlike GO_ON: what becomes of it, because of its headers. */
+static __always_inline enum ringlb_verdict read_fragment(struct xdp_md *ctx, struct closer *r)
 {
 	return r->packet.ipv6 ? read_fragment_ipv6(ctx, r) : read_fragment_ipv4(ctx, r);
 }
@@ -112,10 +116,6 @@ static __always_inline enum ringlb_verdict ports_behind(struct xdp_md *ctx, stru
 	void *transport = (void *)(long)ctx->data + (p->transport & MAX_TRANSPORT), *end = (void *)(long)ctx->data_end;
 	__u32 to = p->network + p->length;
 
-	if (p->transport > MAX_TRANSPORT)
-		return RINGLB_VERDICT_DROPPED_EXTENSIONS;
-	if (p->transport > to)
-		return RINGLB_VERDICT_DROPPED_MALFORMED;
 	if (p->fragment == FRAGMENT_FIRST)
 		return first_ports(p, transport, end, to - p->transport);
 	return parse_ports(p, transport, end, to - p->transport, p->next);
@@ -206,10 +206,10 @@ static __always_inline enum ringlb_verdict look_at_fragment(struct closer *r)
 static __always_inline enum ringlb_verdict look_behind(struct xdp_md *ctx, struct closer *r)
 {
 	struct packet *p = &r->packet;
-	enum ringlb_verdict verdict;
+	enum ringlb_verdict verdict = read_fragment(ctx, r);
 
-	if (!read_fragment(ctx, r))
-		return RINGLB_VERDICT_DROPPED_EXTENSIONS;
+	if (verdict != GO_ON)
+		return verdict;
 	if (p->fragment != FRAGMENT_EARLY) {
 		verdict = ports_behind(ctx, p);
 		if (verdict != GO_ON)
@@ -225,7 +225,7 @@ __noinline int remember_fragment(struct xdp_md *ctx, struct closer *r)
 	struct ringlb_fragment value = {};
 	__u64 key;
 
-	if (!r || !t || !t->hz || !read_fragment(ctx, r))
+	if (!r || !t || !t->hz || read_fragment(ctx, r) != GO_ON)
 		return 0;
 	key = fragment_fingerprint(&t->roots[r->side & 1], r);
 	value.choice = r->fragment;

@@ -63,7 +63,7 @@ static __always_inline bool read_quote_ipv6(struct xdp_md *ctx, void *data, void
 	__builtin_memcpy(q->source, &ip->saddr, sizeof(q->source));
 	__builtin_memcpy(q->destination, &ip->daddr, sizeof(q->destination));
 	e.next = ip->nexthdr;
-	if (!skip_extensions(ctx, &e) || is_later_fragment(&e))
+	if (skip_extensions(ctx, &e) != GO_ON || is_later_fragment(&e))
 		return false;
 	q->next = e.next;
 	q->at = e.at;

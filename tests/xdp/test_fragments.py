@@ -181,6 +181,32 @@ def test_drop(balancer, family, protocol):
 
 
 @BOTH
+@pytest.mark.parametrize("protocol", TRANSPORT)
+def test_drop_beside_any_protocol(balancer, family, protocol):
+    """What is for a service is not another's, whatever becomes of it; of the others nobody knows more than the address."""
+    configure(balancer, family, spread(family, fragments=FRAGMENTS_DROP, protocol=TRANSPORT[protocol]),
+              spread(family, port=0, protocol=ANY))
+    first, *rest = datagram(family, protocol)
+    assert went_to(balancer, first) == "dropped_fragment"
+    at = position(KEY, CLIENT[family], VIP[family], 0, 0, 0) * BACKENDS >> 32
+    for packet in rest:
+        assert went_to(balancer, packet) == at
+
+
+@BOTH
+@pytest.mark.parametrize("protocol", TRANSPORT)
+def test_early_beside_any_protocol(balancer, family, protocol):
+    """What comes before the first one is taken for the service of any protocol's, what comes behind it is not."""
+    configure(balancer, family, spread(family, protocol=TRANSPORT[protocol]), spread(family, port=0, protocol=ANY))
+    at = position(KEY, CLIENT[family], VIP[family], 0, 0, 0) * BACKENDS >> 32
+    for port in range(40001, 40009):
+        first, *rest = datagram(family, protocol, port)
+        assert went_to(balancer, rest[-1]) == at
+        for packet in (first, *rest):
+            assert went_to(balancer, packet) == flow_backend(family, TRANSPORT[protocol], port)
+
+
+@BOTH
 def test_any_protocol(balancer, family):
     """By the addresses alone, as all that such a service gets."""
     configure(balancer, family, spread(family, port=0, protocol=ANY, fragments=FRAGMENTS_DROP))
@@ -233,6 +259,17 @@ def test_atomic(balancer):
     assert went_to(balancer, header / TCP(sport=40001, dport=443)) == flow_backend(6, PROTO_TCP)
     later = IPv6(src=CLIENT[6], dst=VIP[6]) / IPv6ExtHdrFragment(id=77, offset=9, nh=6) / Raw(bytes(64))
     assert went_to(balancer, later) == "dropped_fragment"
+
+
+@pytest.mark.parametrize("fragments", (0, FRAGMENTS_DROP))
+def test_atomic_in_a_fragment(balancer, fragments):
+    """Another fragment header, of a whole, behind that of a first fragment does not make a whole of it."""
+    configure(balancer, 6, spread(6, protocol=PROTO_TCP, fragments=fragments))
+    header = IPv6(src=CLIENT[6], dst=VIP[6])
+    first = header / IPv6ExtHdrFragment(id=78, m=1) / IPv6ExtHdrFragment(id=79) / TCP(sport=40001, dport=443)
+    later = header / IPv6ExtHdrFragment(id=78, offset=4, nh=44) / Raw(bytes(64))
+    backend = "dropped_fragment" if fragments else flow_backend(6, PROTO_TCP)
+    assert went_to(balancer, first) == went_to(balancer, later) == backend
 
 
 @pytest.mark.parametrize("length", range(9))
