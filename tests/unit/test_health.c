@@ -465,7 +465,7 @@ static void random_configuration(struct run *r, struct known known[NAMES], uint6
 	for (unsigned int i = 0; i < NAMES; i++) {
 		struct known *k = &known[i];
 		unsigned int address = random_below(6) ? k->address : 2 + random_below(3);
-		bool there = random_below(4), maint = !random_below(8);
+		bool there = random_below(4) || (i == NAMES - 1 && !*text), maint = !random_below(8);
 
 		if (there && k->there && address != k->address)
 			*k = (struct known){ 0 };
@@ -479,10 +479,6 @@ static void random_configuration(struct run *r, struct known known[NAMES], uint6
 		if (there)
 			sprintf(text + strlen(text), "%c%u%s", (maint ? 'A' : 'a') + (int)i, address,
 				maint || random_below(5) ? "" : "'");
-	}
-	if (!*text) {
-		known[0] = (struct known){ .there = true, .checked = check, .address = 2 };
-		strcpy(text, "a2");
 	}
 	r->check.rise = rise;
 	r->check.fall = fall;
