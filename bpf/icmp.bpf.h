@@ -71,12 +71,14 @@ static __always_inline bool read_quote_ipv6(struct xdp_md *ctx, void *data, void
 }
 
 /*
- * Reads it from q->at on. 0 where it can't be told what flow it was of: too short, or a fragment without the ports.
+ * Reads it from q->at on. 0 where it can't be told what flow it was of: too short, a fragment without the ports, or ports
+ * that stand behind MAX_QUOTE_AT.
  */
 __noinline int read_quote(struct xdp_md *ctx, struct quote *q)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__be16 *port;
+	__u32 at;
 
 	if (!q || !(q->ipv6 ? read_quote_ipv6(ctx, data, end, q) : read_quote_ipv4(data, end, q)))
 		return 0;
@@ -85,7 +87,11 @@ __noinline int read_quote(struct xdp_md *ctx, struct quote *q)
 	q->destination_port = 0;
 	if (q->next != IPPROTO_TCP && q->next != IPPROTO_UDP)
 		return 1;
-	port = (void *)(long)ctx->data + (q->at & MAX_QUOTE_AT);
+	at = q->at;
+	if (at > MAX_QUOTE_AT)
+		return 0;
+	asm volatile("" : "+r"(at)); /* or clang leaves out the mask, which kernel 6.1 wants to see */
+	port = (void *)(long)ctx->data + (at & MAX_QUOTE_AT);
 	if ((void *)(port + 2) > (void *)(long)ctx->data_end)
 		return 0;
 	q->protocol = q->next;
@@ -171,7 +177,7 @@ static __always_inline __u32 told_mtu(const struct icmp_header *icmp, bool ipv6)
 	__u32 mtu;
 
 	if (ipv6) {
-		mtu = bpf_ntohs(icmp->rest[0]) << 16 | bpf_ntohs(icmp->rest[1]);
+		mtu = (__u32)bpf_ntohs(icmp->rest[0]) << 16 | bpf_ntohs(icmp->rest[1]);
 		return icmp->type == ICMPV6_PKT_TOOBIG && mtu >= RINGLB_PATH_MTU_MIN6 && mtu <= 0xffff ? mtu : 0;
 	}
 	mtu = bpf_ntohs(icmp->rest[1]);

@@ -185,6 +185,9 @@ OF_IPV6 = {
         offset=5, nh=6) / Raw(bytes(answer_of(6))[40:]),
     "a quote with seven extension headers": ICMPv6DestUnreach() / Raw(bytes(
         IPv6(src=VIP[6], dst=CLIENT[6], nh=60) / Raw((b"\x3c\0" + bytes(6)) * 6 + b"\x06\0" + bytes(6)) / TCP(sport=443))),
+    "a quote with its ports behind what is looked at": ICMPv6DestUnreach() / Raw(bytes(
+        IPv6(src=VIP[6], dst=CLIENT[6], nh=60) / Raw(b"\x06\x80" + bytes(6) + bytes(TCP(sport=443))[:4] + bytes(1020))
+        / TCP(sport=443))),
     "a quote that ends in extension headers": ICMPv6DestUnreach() / Raw(bytes(
         IPv6(src=VIP[6], dst=CLIENT[6], nh=60) / Raw(b"\x06\1" + bytes(6)))),
 }
