@@ -49,6 +49,7 @@ NETS  := $(addprefix $(B)/tests/net/,breaktest_client breaktest_server breaktest
 PROBE := $(B)/tests/net/probe_driver
 FUZZ  := $(patsubst %.c,$(B)/%.o,$(wildcard tests/fuzz/*.c))
 FUZZLIB := $(B)/libfuzzer/config
+FUZZBPF := $(B)/libfuzzer/program
 KERNELS := 6.1 6.12
 MAN   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -61,7 +62,7 @@ all: $(B)/ringlb $(MAN) ## the program with its BPF objects inside, and the manu
 check: all $(UNIT:%=$(B)/asan/%) ## what is quick of the unit tests, with ASan and UBSan, and of the command line; no privileges, under 10 s
 	$(Q)tests/run --quick unit lint cli
 
-TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(B)/tests/fuzz/packets $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
+TESTS := all $(B)/abi2/ringlb $(AIDS) $(NETS) $(PROBE) $(B)/tests/bench/bench $(B)/tests/fuzz/packets $(FUZZBPF) $(UNIT:%=$(B)/asan/%) $(PRIV:%=$(B)/asan/%) $(SERVE)
 test: $(TESTS) ## check, the listener, the kernel's test runs of packets, network namespaces; root
 	$(Q)tests/run unit lint cli listener priv xdp fuzz net placement
 
@@ -175,6 +176,14 @@ $(FUZZLIB): tests/libfuzzer/config.c $(wildcard user/config*.c) user/address.c u
 	$(say) FUZZ $@
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(CFLAGS) -O1 $(SANITIZE) -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# The packets' program built for this machine, where its loads need not be aligned either.
+$(FUZZBPF): tests/libfuzzer/program.c tests/libfuzzer/world.c $(B)/libringlb.a \
+            $(wildcard bpf/* include/* tests/libfuzzer/*.h tests/libfuzzer/bpf/*)
+	$(say) FUZZ $@
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -Itests/libfuzzer -Ibpf $(CPPFLAGS) $(CFLAGS) -O1 -Wno-unused-parameter -Wno-missing-prototypes \
+		$(SANITIZE) -fno-sanitize=alignment -fsanitize=fuzzer $(LDFLAGS) $(wordlist 1,3,$^) $(LDLIBS) -o $@
 
 $(B)/vm/%/vmlinuz: tests/vm/kernel.sh
 	$(say) KERNEL $(@D)

@@ -18,12 +18,12 @@ packages() {
 		libbpf-dev libcap-ng-dev libcurl4-openssl-dev libyaml-dev libjansson-dev libmd-dev libmnl-dev libmicrohttpd-dev libxxhash-dev
 	echo bash coreutils curl ethtool iproute2 procps python3 util-linux
 	[[ $1 == demo ]] && return
-	echo clang-format clang-tidy cppcheck shellcheck mandoc libcmocka-dev openssl \
+	echo clang-format clang-tidy cppcheck shellcheck mandoc libclang-rt-dev libcmocka-dev openssl \
 		bird2 haproxy iputils-ping jq keepalived libmemcached-tools netcat-openbsd libnginx-mod-stream nginx-light \
 		ngtcp2-client ngtcp2-server prometheus python3-pytest python3-scapy python3-yaml redis-server tcpdump traceroute
 	[[ $1 == test ]] && return
 	echo chromium chromium-driver fonts-dejavu-core python3-selenium
-	echo libclang-rt-dev debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils
+	echo debootstrap qemu-system-x86 busybox-static kmod cpio zstd xz-utils
 }
 
 missing() {
