@@ -76,15 +76,15 @@ static __always_inline enum ringlb_verdict read_fragment_ipv6(struct xdp_md *ctx
 		return RINGLB_VERDICT_DROPPED_MALFORMED;
 	e.next = ip->nexthdr;
 	verdict = skip_extensions(ctx, &e);
+	if (e.at > r->packet.network + r->packet.length)
+		return RINGLB_VERDICT_DROPPED_MALFORMED;
 	if (verdict != GO_ON)
 		return verdict;
 	r->id = e.id;
 	r->packet.next = e.next;
 	r->packet.transport = e.at;
 	r->packet.fragment = is_later_fragment(&e) ? FRAGMENT_EARLY : e.fragment ? FRAGMENT_FIRST : FRAGMENT_NONE;
-	if (e.at > MAX_TRANSPORT)
-		return RINGLB_VERDICT_DROPPED_EXTENSIONS;
-	return e.at > r->packet.network + r->packet.length ? RINGLB_VERDICT_DROPPED_MALFORMED : GO_ON;
+	return e.at > MAX_TRANSPORT ? RINGLB_VERDICT_DROPPED_EXTENSIONS : GO_ON;
 }
 
 /* Whether it is one, and of what. Unlike GO_ON: what becomes of it, because of its headers. */

@@ -80,6 +80,8 @@ REFUSED = {
     "ends in a header": (ended(stack(IPv6ExtHdrDestOpt(), IPv6ExtHdrDestOpt()), 52), "dropped_malformed"),
     "says that one is longer than all": (ended(stack(IPv6ExtHdrDestOpt(len=9), IPv6ExtHdrDestOpt()), 56),
                                          "dropped_malformed"),
+    "says that one is far longer than all": (ended(stack(IPv6ExtHdrDestOpt(len=255), IPv6ExtHdrDestOpt()), 56),
+                                             "dropped_malformed"),
     "a later fragment that ends in its header": (ended(stack(IPv6ExtHdrFragment(offset=9, nh=17)), 44),
                                                  "dropped_malformed"),
     "a later fragment beyond its length": (ended(stack(IPv6ExtHdrFragment(offset=9, nh=17)), 44) + bytes(8),
