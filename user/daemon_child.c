@@ -13,9 +13,11 @@
 
 #include "daemon_private.h"
 #include "listener.h"
+#include "probe.h"
 
 #define RESTART_MS 1000u
 #define SILENT_MS 10000u       /* a worker that is not heard of for so long hangs */
+#define UNASKED_MS 60000u      /* how often it is said that this host can't check a backend */
 #define RESULTS_MAX (4u << 20) /* bytes of a message of results */
 #define FILES 4096u
 #define PACKETS_AT_ONCE 64
@@ -160,6 +162,20 @@ void worker_watch(struct daemon *d)
 		give_up(d, "hangs, another one takes its place");
 }
 
+/* Nothing follows for its health, but who looks after it must know that nobody does. */
+static void say_unasked(struct daemon *d, const struct wire_result *r)
+{
+	struct health_backend *b = health_by_id(&d->health, r->key);
+	char address[ADDRESS_TEXT];
+
+	if (!b || (b->unasked && d->now - b->unasked < UNASKED_MS))
+		return;
+	b->unasked = d->now;
+	if (log_limit(&d->transitions, d->now))
+		log_line(LOG_LEVEL_WARNING, "pool %s: backend %s (%s): %s; its health stays as it was",
+			 d->health.pool[b->pool].name, b->name, address_text(&b->address, address), r->reason);
+}
+
 static void take_results(void *context, enum wire_type type, const void *data, size_t length)
 {
 	struct daemon *d = context;
@@ -171,7 +187,12 @@ static void take_results(void *context, enum wire_type type, const void *data, s
 		for (char *c = r.reason; *c; c++) /* for logs and terminals, whoever says it */
 			if ((unsigned char)*c < ' ' || *c == 0x7f)
 				*c = '?';
-		health_result(&d->health, &(struct health_result){ r.key, r.ok != 0, r.latency_us, r.reason }, d->now);
+		if (r.outcome == PROBE_GOOD || r.outcome == PROBE_BAD)
+			health_result(&d->health,
+				      &(struct health_result){ r.key, r.outcome == PROBE_GOOD, r.latency_us, r.reason },
+				      d->now);
+		else
+			say_unasked(d, &r);
 	}
 }
 
@@ -284,7 +305,7 @@ void worker_listen(struct daemon *d)
 	if (want)
 		w->listener = listener_bind(want, &diag);
 	if (!same) { /* what can't be bound is said once, and tried again */
-		log_diag(&diag, "status_listen");
+		log_diag(&diag, NULL);
 		free(w->listens);
 		w->listens = want ? xstrdup(want) : NULL;
 	}

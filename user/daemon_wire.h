@@ -27,7 +27,7 @@ enum wire_type {
 struct wire_result {
 	uint64_t key;
 	uint32_t latency_us;
-	uint32_t ok;
+	uint32_t outcome;         /* enum probe_outcome */
 	char reason[WIRE_REASON]; /* ended by a zero */
 };
 

@@ -70,12 +70,10 @@ static void take_result(void *context, const struct probe_result *r)
 	struct worker_self *s = context;
 	struct wire_result *out;
 
-	if (r->outcome == PROBE_UNKNOWN) /* of which nothing follows */
-		return;
 	if (s->results == RESULTS)
 		send_results(s);
 	out = &s->result[s->results++];
-	*out = (struct wire_result){ .key = r->key, .latency_us = r->latency_us, .ok = r->outcome == PROBE_GOOD };
+	*out = (struct wire_result){ .key = r->key, .latency_us = r->latency_us, .outcome = r->outcome };
 	strncpy(out->reason, r->reason, sizeof(out->reason) - 1);
 }
 

@@ -56,6 +56,7 @@ struct health_backend {
 	uint64_t checked; /* the last result; 0: none */
 	uint32_t latency_us;
 	char reason[HEALTH_REASON]; /* of the last result; "" for none */
+	uint64_t unasked;           /* when it was last said that this host can't check it; the caller's; 0: never */
 	uint64_t ups, downs;        /* transitions, ever */
 	enum health_use use;
 	double factor; /* of its points, at least one of them; in twentieths or larger steps */

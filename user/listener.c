@@ -74,7 +74,10 @@ int listener_bind(const char *where, struct diag *d)
 	    bind(fd, ipv4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6, ipv4 ? sizeof(v4) : sizeof(v6)) ||
 	    listen(fd, BACKLOG)) {
 		err = -errno;
-		diag_error(d, "listen", "", "status_listen: can't listen at %s: %s", where, strerror(-err));
+		diag_error(
+			d, "listen", "",
+			"status_listen: can't listen at %s: %s; it is tried again until that is free, or this host's",
+			where, strerror(-err));
 		if (fd >= 0)
 			close(fd);
 		return err;

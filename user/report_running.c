@@ -103,16 +103,19 @@ static void cell_health(struct report *r, const struct state_backend *b)
 	const char *name = b->use == HEALTH_WAITS ? "waits" : health_status_name(b->health);
 	bool resolved = __atomic_load_n(&r->kernel[b->index].next_hop, __ATOMIC_RELAXED) != 0;
 	enum out_style style = b->health == HEALTH_DOWN ? OUT_BAD : b->health == HEALTH_UP ? OUT_GOOD : OUT_PLAIN;
+	const char *hop = resolved ? "" : ", no next hop";
 	char age[OUT_SECONDS_TEXT];
 
+	if (stale(r, b))
+		style = OUT_WARN;
 	if (!resolved)
-		out_cell(r->out, OUT_BAD, "%s, no next hop", name);
-	else if (!stale(r, b))
-		out_cell(r->out, style, "%s", name);
+		style = OUT_BAD;
+	if (!stale(r, b))
+		out_cell(r->out, style, "%s%s", name, hop);
 	else if (r->silent == UINT32_MAX)
-		out_cell(r->out, OUT_WARN, "%s, never checked", name);
+		out_cell(r->out, style, "%s, never checked%s", name, hop);
 	else
-		out_cell(r->out, OUT_WARN, "%s %s ago", name, out_seconds_text(r->silent, age));
+		out_cell(r->out, style, "%s %s ago%s", name, out_seconds_text(r->silent, age), hop);
 }
 
 /* Of packets to the backend, the outer header included: what counts, and what of that a router on the way told. */

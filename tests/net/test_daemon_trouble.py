@@ -194,6 +194,38 @@ def test_panic(lab, nginx):
 
 
 @pytest.mark.full
+def test_old_health_without_a_next_hop(lab, nginx):
+    made = config(lab, CHECK)
+    made["pools"][0]["backends"][2]["address"] = "10.77.0.99"  # nobody's
+    with daemon(lab, made) as d:
+        until(lambda: health(lab)["b3"] == "down", 10, "down")
+        d.stop(signal.SIGKILL)
+        until(lambda: re.search(r"b3 .* down \d+ s ago, no next hop", lab.ringlb("show").stdout), 10,
+              lambda: lab.ringlb("show").stdout)
+
+
+def test_host_that_cannot_check(lab, nginx):
+    """What keeps this host from asking takes nobody down, and is said; once, however often it is tried."""
+    check = {"type": "https", "port": PORT, "ca": "/nonexistent.pem", "interval": "100ms", "timeout": "100ms"}
+    with daemon(lab, config(lab, check)) as d:
+        d.wait_log(r"<4>pool web: backend b1 \(10.77.0.11\): this host can't check it: .*nonexistent.pem; its")
+        d.wait_log("backend b3 .*can't check it")
+        time.sleep(0.5)  # some more rounds
+        assert d.log().count("backend b1 (10.77.0.11): this host") == 1
+        assert set(health(lab).values()) == {"up"}
+
+
+def test_address_of_the_listener_is_in_use(lab, nginx):
+    """The daemon does its work meanwhile, says so once, and serves when the address is free."""
+    with lab.process("lb", "nc", "-l", "127.0.0.1", "9391"):
+        until(lambda: "9391" in lab.run("lb", "ss", "-Hltn").stdout, 5, "taken")
+        with daemon(lab, config(lab, status_listen="127.0.0.1:9391")) as d:
+            d.wait_log("<3>status_listen: can't listen at 127.0.0.1:9391: Address already in use; it is tried again")
+            lab.run("lb", "nc", "-z", "127.0.0.1", "9391")  # which ends that one
+            d.wait_log("serving metrics", 10)
+            assert d.log().count("can't listen") == 1
+
+
 def test_flapping_is_damped(lab, nginx):
     with daemon(lab, config(lab, CHECK)) as d:
         def round_of():
