@@ -175,8 +175,7 @@ static void has_the_sizes_asked_for(void **state)
 	datapath_flows(dp, &count)[sizes.flow_buckets - 1].flow[RINGLB_FLOWS_PER_BUCKET - 1].place = 1;
 	assert_int_equal(count, sizes.flow_buckets);
 	assert_int_equal(datapath_services(dp), sizes.services);
-	assert_in_range(datapath_locked_bytes(dp), sizes.tables,
-			sizes.tables + 131072 + RINGLB_MAX_FRAGMENTED * 128);
+	assert_in_range(datapath_locked_bytes(dp), sizes.tables, sizes.tables + 131072 + RINGLB_MAX_FRAGMENTED * 128);
 	datapath_free(dp);
 }
 
