@@ -54,9 +54,11 @@ static int complain(const char *path, uint32_t number, int err, struct diag *d)
 		remedy = "run it as root, choose another directory with --state-dir";
 	else if (err == -ENOENT)
 		remedy = "create the directory, choose another with --state-dir";
-	diag_error(d, "not-recorded", "",
-		   "generation %u can't be written to %s: %s: %s, or go on without this record with --no-record",
-		   number, path, strerror(-err), remedy);
+	diag_error(
+		d, "not-recorded", "",
+		"generation %u can't be written to %s: %s: %s, or go on without this record: ringlb attach --no-record, or "
+		"apply --no-record (the daemon adopts what is attached)",
+		number, path, strerror(-err), remedy);
 	return err;
 }
 
