@@ -56,6 +56,14 @@ static char *complain(const struct diag *d, const char *file, uint32_t number)
 	return xasprintf("%s can't be used: %s", file, first);
 }
 
+/* What was said becomes the command's. */
+static void say(struct cmd_context *cx, struct diag *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		diag_add(&cx->diag, d->entry[i].level, d->entry[i].code, d->entry[i].where, "%s", d->entry[i].message);
+	diag_free(d);
+}
+
 /* What is to be attached: FILE, or instead of a bad one what ran last. NULL with errors in cx. */
 static struct config *choose(struct cmd_context *cx, const struct change *c, const char *file, char **fallback)
 {
@@ -68,10 +76,33 @@ static struct config *choose(struct cmd_context *cx, const struct change *c, con
 		if (config)
 			*fallback = complain(&d, file, number);
 	}
-	for (size_t i = 0; i < d.count && !*fallback; i++)
-		diag_add(&cx->diag, d.entry[i].level, d.entry[i].code, d.entry[i].where, "%s", d.entry[i].message);
-	diag_free(&d);
+	if (*fallback)
+		diag_free(&d);
+	else
+		say(cx, &d);
 	return config;
+}
+
+/*
+ * Services come first: where the history can't be written, at a boot with a full disk perhaps, what is attached has no
+ * record, and that is said.
+ */
+static int commit(struct cmd_context *cx, struct change *c, const char *summary)
+{
+	struct diag d = { 0 };
+	int err = change_commit(c, summary, true, &d);
+
+	if (err && d.count && !strcmp(d.entry[d.count - 1].code, "not-recorded")) {
+		log_line(
+			LOG_LEVEL_ERROR,
+			"attaching WITHOUT A RECORD, so that rollback and the next boot can't return to this generation: %s",
+			d.entry[d.count - 1].message);
+		diag_free(&d);
+		d = (struct diag){ 0 };
+		err = change_commit(c, summary, false, &d);
+	}
+	say(cx, &d);
+	return err;
 }
 
 /* With the lock held. */
@@ -86,7 +117,7 @@ static int attach(struct cmd_context *cx, struct change *c, const char *file, ch
 	if (err)
 		return err == -EINVAL || err == -E2BIG ? EXIT_BAD : EXIT_FAILED;
 	if (datapath_check_bpffs(cx->instance.bpffs, &cx->diag) ||
-	    change_commit(c, *fallback ? "attach, instead of a bad file" : "attach", true, &cx->diag))
+	    commit(cx, c, *fallback ? "attach, instead of a bad file" : "attach"))
 		return EXIT_FAILED;
 	log_line(LOG_LEVEL_NOTICE, "attached: generation %u, digest %s", c->plan.next->generation,
 		 c->plan.next->digest);

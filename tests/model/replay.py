@@ -14,7 +14,8 @@ Holds what the balancer did against the model. Standard input, a line each; a tu
 
 Where bookkeeping differs by intent the model is told: what the kernel refused or had expired, which arcs settled. An arc
 that was ordinary and whose owner is dead has no flow to keep: the tables leave it ordinary. An arc that settles and moves
-again in one commit keeps its entries, which are right as they are.
+again in one commit keeps its entries, which are right as they are. A backend that has left the service's table, while the
+other pool still has it, keeps the connections that the flow table knows to be with it: "elsewhere".
 """
 import sys
 
@@ -79,9 +80,17 @@ class Replay:
         expect(f"SYN of {tup}", backend, self.lb.open(tup, tup, int(isn)))
         expect(f"{tup} has an entry", kept == "1", tup in self.lb.flows)
 
+    def stays_elsewhere(self, tup):
+        entry = self.lb.flows.get(tup)
+        if not entry or not any(c and c.backend not in self.lb.backends for c in (entry.established, entry.opening)):
+            raise Mismatch(f"packet of {tup}: it went to a backend that its service does not have, and {entry} names none")
+
     def packet(self, tup, seq, data, backend):
         tup = int(tup)
         self.packets += 1
+        if backend == "elsewhere":
+            self.stays_elsewhere(tup)
+            return
         expect(f"packet of {tup}", backend, self.lb.steer(tup, tup, int(seq), data == "1"))
 
 

@@ -161,6 +161,20 @@ def test_full_disk(lab, nginx):
         subprocess.run(["umount", "-l", state], check=True)
 
 
+def test_starts_with_a_full_disk(lab):
+    """After a reboot services matter more than the record of them: it attaches, and says what is missing."""
+    state = lab.dir / "lb/state"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "full", state], check=True)
+    try:
+        with daemon(lab, config(lab, CHECK)) as d:
+            d.wait_log("attaching WITHOUT A RECORD.*read-only.*--no-record")
+            shown = lab.json("show")
+            assert shown["generation"] == 1 and shown["services"][0]["ready"]
+            assert [g["recorded"] for g in lab.json("history")] == [False]
+    finally:
+        subprocess.run(["umount", "-l", state], check=True)
+
+
 def test_storm_of_events(lab, nginx):
     """Tens of thousands of events of routes and neighbours: the daemon keeps up, and notices what concerns it."""
     with daemon(lab, config(lab, CHECK)) as d, kept(lab) as summary:

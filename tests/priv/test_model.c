@@ -70,9 +70,24 @@ static const char *name_of(const struct state_backend *b, char text[NAME])
 	return text;
 }
 
+/* Whether the other pool still has it. */
+static bool elsewhere(uint16_t index)
+{
+	for (size_t i = 0; i < state_tables(s.b.running); i++) {
+		const struct state_pool *p = state_table_at(s.b.running, i);
+
+		for (size_t j = 0; j < p->backends; j++)
+			if (p->backend[j].index == index)
+				return true;
+	}
+	return false;
+}
+
 static const char *index_name(uint16_t index, char text[NAME])
 {
-	return name_of(backend_of(index), text);
+	const struct state_backend *b = backend_of(index);
+
+	return !b && index != RINGLB_NO_BACKEND && elsewhere(index) ? "elsewhere" : name_of(b, text);
 }
 
 static bool alive(uint16_t index, uint16_t incarnation)
