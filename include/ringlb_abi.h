@@ -26,7 +26,6 @@
 #define RINGLB_REGION_ALIGN 64u
 #define RINGLB_TABLES_SLACK 64u /* unused bytes at the end of `tables`: a cache line may be read past an offset */
 #define RINGLB_NO_BACKEND 0xffffu
-#define RINGLB_NO_OUTPUT 0xffffu
 #define RINGLB_OUTPUT_LOCAL 0xfffeu /* in a next hop's slot: the backend is this host */
 
 /*
